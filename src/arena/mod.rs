@@ -1,0 +1,1 @@
+//! Frame pools and bump arenas: memory for what a stream thread holds.

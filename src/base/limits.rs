@@ -1,0 +1,19 @@
+//! Limits as architecture: every bound that is not a row of the plan has its name, unit and reason here.
+
+/// Bytes of one KiB.
+pub(crate) const KIB: u64 = 1 << 10;
+/// Bytes of one MiB.
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// Produce requests on their way on one connection: what an idempotent producer may have without losing order.
+pub(crate) const MAX_IN_FLIGHT: usize = 5;
+/// Receive and send buffer of every socket, in bytes: fixed, so that the kernel's part of a connection is known.
+pub(crate) const SOCKET_BUFFER_BYTES: usize = 256 << 10;
+/// Brokers a process may be connected to. A cluster with more is refused by name.
+pub(crate) const MAX_BROKERS: usize = 64;
+/// Smallest fetch limit of a partition, in bytes: under it the rate halves.
+pub(crate) const MIN_PARTITION_FETCH_BYTES: u32 = 16 << 10;
+/// Frames a stream thread needs: one parsed, one received, one reserved for a waiting task.
+pub(crate) const MIN_FRAMES: usize = 3;
+/// Longest name of a topic that Kafka accepts, in bytes.
+pub(crate) const MAX_TOPIC_NAME: usize = 249;

@@ -1,0 +1,1 @@
+//! Metadata, the fetcher, group membership, admin.

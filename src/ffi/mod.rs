@@ -1,0 +1,1 @@
+//! The only files that call C: librdkafka as the control plane, RocksDB as the store.

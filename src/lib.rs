@@ -1,0 +1,31 @@
+//! Kafka Streams for Rust under one load line.
+#![allow(dead_code)] // rooms land one after the other
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+// Row 0.
+pub(crate) mod base;
+pub(crate) mod budget;
+// Row 1.
+#[cfg(target_os = "linux")]
+pub(crate) mod ffi;
+pub(crate) mod wire;
+// Row 2.
+pub(crate) mod arena;
+pub(crate) mod net;
+pub(crate) mod observe;
+// Row 3.
+pub(crate) mod client;
+pub(crate) mod codec;
+// Row 4 to 6.
+pub(crate) mod node;
+pub(crate) mod produce;
+pub(crate) mod store;
+// Row 7 to 9.
+pub(crate) mod placement;
+pub(crate) mod task;
+pub(crate) mod topology;
+// Row 10 and 11.
+pub(crate) mod app;
+pub(crate) mod dsl;
+pub mod testing;
+pub(crate) mod worker;

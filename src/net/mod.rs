@@ -1,0 +1,1 @@
+//! Sockets, the poll set and its waker.

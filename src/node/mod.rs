@@ -1,0 +1,1 @@
+//! Edges, wiring, the operators.

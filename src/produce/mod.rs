@@ -1,0 +1,1 @@
+//! Batches under construction, the sender, acknowledgements.

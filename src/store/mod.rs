@@ -1,0 +1,1 @@
+//! State: the backend, the overlay, restored bytes.

@@ -1,0 +1,1 @@
+//! Queues, stream time, the step and the commit of one task.

@@ -1,0 +1,1 @@
+//! The driver that runs a topology without a broker.

@@ -1,0 +1,1 @@
+//! The logical graph: names, subtopologies, validation, describe.

@@ -1,0 +1,1 @@
+//! Kafka's protocol, sans-I/O: batches, messages, compression. No sockets, no clock.

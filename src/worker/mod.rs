@@ -1,0 +1,1 @@
+//! The threads: stream, restore, control, governor.
