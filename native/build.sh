@@ -26,7 +26,7 @@ crate_dir() {
 }
 rocks="$(crate_dir librocksdb-sys)"
 zstd="$(crate_dir zstd-sys)/zstd/lib"
-lz4="$(crate_dir lz4-sys)/liblz4"
+lz4="$(crate_dir lz4-sys)/liblz4/lib"
 
 defines=(LZ4=1 ZSTD=1 NDEBUG=1 HAVE_ALIGNED_NEW HAVE_UINT128_EXTENSION OS_LINUX ROCKSDB_PLATFORM_POSIX ROCKSDB_LIB_IO_POSIX
   ROCKSDB_SCHED_GETCPU_PRESENT ROCKSDB_AUXV_GETAUXVAL_PRESENT ROCKSDB_FALLOCATE_PRESENT ROCKSDB_RANGESYNC_PRESENT)
@@ -49,7 +49,7 @@ flock 9
 if [ -f "$out/librocksdb.a" ]; then echo "$out"; exit 0; fi
 echo "building RocksDB once into $out (about 9 minutes on two cores)" >&2
 work="$out.work"
-rm -rf "$work"; mkdir -p "$work"
+mkdir -p "$work"; rm -f "$work"/*.cc # objects of a build that was interrupted are taken up again
 
 # One unity file for up to 16 sources of one folder.
 group=0; last=""; n=0
@@ -64,7 +64,7 @@ cp "$rocks/build_version.cc" "$work/build_version.cc"
 
 jobs="$(nproc 2>/dev/null || echo 2)"
 find "$work" -name '*.cc' -print0 | sort -z |
-  xargs -0 -P "$jobs" -I{} sh -c 'o="$1"; shift; "$@" -c "$o" -o "${o%.cc}.o" || exit 255' _ {} "$cxx" "${flags[@]}" >&2 ||
+  xargs -0 -P "$jobs" -I{} sh -c 'o="${1%.cc}"; shift; [ -f "$o.o" ] || { "$@" -c "$o.cc" -o "$o.part" && mv "$o.part" "$o.o"; } || exit 255' _ {} "$cxx" "${flags[@]}" >&2 ||
   die "a unity group did not compile; the objects so far are in $work"
 ar crs "$work/librocksdb.a" "$work"/*.o
 rm -f "$work"/*.o "$work"/*.cc
