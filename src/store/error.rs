@@ -1,0 +1,103 @@
+//! What can go wrong with state, and what the caller does about it.
+use std::path::PathBuf;
+
+/// How bad an error of RocksDB's background threads is (its own severities, the two lower ones folded away).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Severity {
+    /// Writes are refused until the error is gone.
+    Hard,
+    /// The database is read-only for good.
+    Fatal,
+    /// Data on disk cannot be trusted.
+    Unrecoverable,
+}
+
+/// An error of the local state.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another process has the state directory open.
+    #[error("state directory {path} is in use by {}; stop it or choose another state directory", holder_text(*holder))]
+    Locked {
+        /// The state directory.
+        path: PathBuf,
+        /// Process id of the holder, if its lock file names one.
+        holder: Option<u32>,
+    },
+    /// The state directory cannot be created or written.
+    #[error("state directory {path} is not writable: {source}; grant write permission or choose another state directory")]
+    NotWritable {
+        /// The state directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A flush or compaction failed in the background and the database takes no more writes. What was not flushed is lost
+    /// locally; the database must be reopened and its partitions restored from their changelogs.
+    #[error("rocksdb stopped after a background error ({severity:?}): {message}; reopen the state and restore it from its changelogs")]
+    BackgroundError {
+        /// How bad it is.
+        severity: Severity,
+        /// RocksDB's words.
+        message: String,
+    },
+    /// The memtables' row stayed full until the deadline because flushes are too slow. Nothing was written; try again.
+    #[error("memtables stayed full for {waited_ms} ms ({used} of {row} bytes); the disk is too slow or the line too small")]
+    Stalled {
+        /// How long the write waited, in milliseconds.
+        waited_ms: u64,
+        /// Bytes of memtables, those being flushed included.
+        used: u64,
+        /// Bytes of the row.
+        row: u64,
+    },
+    /// Stored bytes are not what was written.
+    #[error("state is corrupt: {message}; delete the state directory, its stores are restored from their changelogs")]
+    Corrupt {
+        /// What was found.
+        message: String,
+    },
+    /// The file system or RocksDB failed otherwise.
+    #[error("state cannot be read or written: {message}")]
+    Io {
+        /// What RocksDB or the operating system said.
+        message: String,
+    },
+    /// RocksDB runs with another option than the plan counts on.
+    #[error("rocksdb option {option} is {found}, expected {expected}; do not open the state with another program's options")]
+    Options {
+        /// Name of the option.
+        option: &'static str,
+        /// Its value.
+        found: u64,
+        /// The value that was asked for.
+        expected: u64,
+    },
+    /// The store is not one of those that were opened.
+    #[error("store number {store} was not opened; every persistent store of the topology must be named at open")]
+    UnknownStore {
+        /// Its number.
+        store: u16,
+    },
+}
+
+fn holder_text(holder: Option<u32>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_directory_names_its_holder() {
+        let known = StoreError::Locked { path: "/var/state".into(), holder: Some(42) };
+        assert_eq!(
+            known.to_string(),
+            "state directory /var/state is in use by process 42; stop it or choose another state directory"
+        );
+        let unknown = StoreError::Locked { path: "/var/state".into(), holder: None };
+        assert!(unknown.to_string().contains("in use by another process"));
+    }
+}
