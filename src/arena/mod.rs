@@ -1,1 +1,20 @@
-//! Frame pools and bump arenas: memory for what a stream thread holds.
+//! Memory for what a stream thread holds: pooled frames and bump arenas, both of module Batch.
+//!
+//! Owns: the buffers. Invariant: no buffer ever grows; a frame is used by the pool, by one writer, or by readers that
+//! are counted. Bound: the plan's rows for frames, arenas and the process's one oversize buffer.
+//! Called by: the fetcher (frames), tasks and nodes (arenas).
+mod bump;
+mod frame;
+mod oversize;
+
+pub(crate) use bump::{Arena, ArenaFull};
+pub(crate) use frame::{FrameBuf, FrameId, FramePool};
+pub(crate) use oversize::{Oversize, OversizeError};
+
+/// Allocations until the guard is dropped belong to module Batch.
+fn batch() -> BatchScope {
+    BatchScope
+}
+
+/// Guard of [`batch`].
+struct BatchScope;
