@@ -29,3 +29,10 @@ pub(crate) mod app;
 pub(crate) mod dsl;
 pub mod testing;
 pub(crate) mod worker;
+
+pub use codec::{
+    Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place,
+    Read, Schema, Scratch, Side, Unread, Utf8, local,
+};
+pub use node::{BoxError, Fn1, Fn2, Fn3};
+pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};

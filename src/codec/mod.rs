@@ -1,1 +1,33 @@
-//! Schemas and codecs: how values look while they flow and how they are stored.
+//! How keys and values look while they flow, in a store and on the wire.
+//!
+//! Owns the [`Schema`] and [`Codec`] traits and the codecs that ship with the library. Invariant: a decoder borrows from the bytes
+//! it is given and allocates only if its type must own. Bound: an encoder writes into a [`Scratch`] that stops at its limit. Called
+//! by `node` (decode at the source, encode at sinks, repartitions and stores) and by users' own codecs.
+#[cfg(feature = "bincode")]
+mod bincode;
+mod bytes;
+mod change;
+mod error;
+mod local;
+mod opt;
+mod place;
+mod primitive;
+mod read;
+mod schema;
+mod scratch;
+mod text;
+
+#[cfg(feature = "bincode")]
+pub use self::bincode::Bincode;
+pub use bytes::Bytes;
+pub use change::{Change, Delta};
+pub use error::DecodeError;
+pub use local::{Local, local};
+pub use opt::Opt;
+pub use place::{Place, Side};
+pub use primitive::{Bool, F32, F64, I16, I32, I64};
+pub use read::{Read, Unread};
+pub use schema::{Codec, Schema};
+pub use scratch::Scratch;
+pub(crate) use scratch::ScratchFull;
+pub use text::Utf8;

@@ -1,1 +1,21 @@
-//! The logical graph: names, subtopologies, validation, describe.
+//! The logical topology: nodes by name, topics, stores, subtopologies, and its text.
+//!
+//! Owns what an application knows of its topology without any type of the user's. Invariant: names are unique and equal to those of
+//! Kafka Streams for the same calls, since topics are named after them. Bound: built once, never changed. Called by `dsl` (which
+//! builds it), `placement`, `worker`, `app` and `testing`.
+mod describe;
+mod error;
+mod graph;
+mod group;
+mod names;
+mod spec;
+mod topology;
+
+pub use crate::node::TopicName;
+pub use error::BuildError;
+pub(crate) use graph::{Graph, NewNode, Port};
+pub(crate) use spec::{
+    NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology,
+};
+pub use spec::{OffsetReset, TimestampPolicy};
+pub use topology::Topology;

@@ -1,0 +1,104 @@
+//! Values of any serde type, encoded by bincode.
+use super::error::DecodeError;
+use super::schema::{Codec, Schema};
+use super::scratch::Scratch;
+use bincode::config::{Configuration, standard};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// An owned value of any serde type, encoded by bincode 2 with its standard configuration (little-endian, variable-length
+/// integers). The version is pinned, since the encoding is stored data. Feature `bincode`.
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug, Clone)]
+/// struct Sensor { id: u32, celsius: f32 }
+///
+/// let codec = Bincode::<Sensor>::new();
+/// let mut out = Scratch::with_limit(64);
+/// codec.encode(&Sensor { id: 7, celsius: 20.5 }, &mut out);
+/// assert_eq!(out.bytes(), [7, 0, 0, 0xa4, 0x41]);
+/// assert_eq!(codec.decode(out.bytes()), Ok(Sensor { id: 7, celsius: 20.5 }));
+/// ```
+pub struct Bincode<T>(PhantomData<fn() -> T>);
+
+const CONFIG: Configuration = standard();
+
+impl<T> Bincode<T> {
+    /// The codec of this type.
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T> Default for Bincode<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Clone for Bincode<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Bincode<T> {}
+
+impl<T> fmt::Debug for Bincode<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bincode<{}>", std::any::type_name::<T>())
+    }
+}
+
+impl<T: 'static> Schema for Bincode<T> {
+    type View<'a> = &'a T;
+    type Out<'a> = T;
+
+    #[inline]
+    fn lend<'s, 'a: 's>(out: &'s T) -> &'s T {
+        out
+    }
+
+    #[inline]
+    fn shorten<'s, 'a: 's>(view: &'a T) -> &'s T {
+        view
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Clone + 'static> Codec for Bincode<T> {
+    type Owned = T;
+
+    fn decode<'a>(&self, bytes: &'a [u8]) -> Result<T, DecodeError> {
+        match bincode::serde::decode_from_slice::<T, _>(bytes, CONFIG) {
+            Ok((value, read)) if read == bytes.len() => Ok(value),
+            Ok((_, read)) => Err(DecodeError::Length {
+                expected: read,
+                found: bytes.len(),
+            }),
+            Err(_) => Err(DecodeError::Invalid("not a bincode value of this type")),
+        }
+    }
+
+    /// A type whose `Serialize` fails is refused as too large a record would be: nothing else can be said here.
+    fn encode(&self, view: &T, out: &mut Scratch) {
+        if bincode::serde::encode_into_std_write(view, out, CONFIG).is_err() {
+            out.refuse();
+        }
+    }
+
+    fn view(owned: &T) -> &T {
+        owned
+    }
+
+    fn own(view: &T) -> T {
+        view.clone()
+    }
+
+    fn own_into(view: &T, slot: &mut T) {
+        slot.clone_from(view);
+    }
+}

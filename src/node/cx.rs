@@ -1,0 +1,71 @@
+//! The context of one step and the port through which records leave.
+use super::fault::{FaultCell, Flow};
+use super::record::{OutBytes, RecordContext};
+use super::{Arena, RawHeaders};
+use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
+
+/// What the thread offers its nodes: the stream thread implements it over its producer, the driver records.
+pub(crate) trait Port {
+    /// Takes a record for a sink. `partition: None` asks for the default partitioner: murmur2 of the key; a null key goes anywhere.
+    fn produce(&self, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
+
+    /// Takes a changelog record: `key` is the store's key without the partition prefix, `value: None` a tombstone.
+    fn changelog(
+        &self,
+        store: StoreId,
+        partition: u32,
+        key: &[u8],
+        value: Option<&[u8]>,
+        timestamp: i64,
+    ) -> Flow;
+
+    /// A record was skipped as Kafka Streams skips it: a null key or value at an aggregation, say.
+    fn dropped(&self, node: NodeId);
+}
+
+/// The context of one step. Covariant in `'a`, so a node may call its children with a shorter life.
+#[derive(Clone, Copy)]
+pub(crate) struct Cx<'a> {
+    /// For what a node builds and its children look at; reset by the thread when nothing of the turn is left.
+    pub(crate) arena: &'a Arena,
+    /// Whose turn it is.
+    pub(crate) task: TaskId,
+    /// Where the record came from.
+    pub(crate) source: RecordContext<'a>,
+    /// What leaves.
+    pub(crate) port: &'a dyn Port,
+    /// Where details of a fault go.
+    pub(crate) fault: &'a FaultCell,
+    /// Highest timestamp that the task has taken up, milliseconds; -1 before the first.
+    pub(crate) stream_time: i64,
+    /// Wall time of this turn, milliseconds since the epoch.
+    pub(crate) now_ms: i64,
+}
+
+impl<'a> Cx<'a> {
+    /// A context for work that no record caused: draining, punctuation.
+    pub(crate) fn idle(
+        arena: &'a Arena,
+        task: TaskId,
+        port: &'a dyn Port,
+        fault: &'a FaultCell,
+        now_ms: i64,
+    ) -> Self {
+        let source = RecordContext {
+            topic: "",
+            partition: task.partition,
+            offset: -1,
+            timestamp: -1,
+            headers: RawHeaders::EMPTY,
+        };
+        Self {
+            arena,
+            task,
+            source,
+            port,
+            fault,
+            stream_time: -1,
+            now_ms,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Nodes and the edges between them.
+use super::cx::Cx;
+use super::fault::{Fault, Flow};
+use super::record::{RawRecord, Record};
+use crate::codec::Schema;
+use std::rc::Rc;
+
+/// An operator at work. One virtual call a hop, depth first.
+pub(crate) trait Node<K: Schema, V: Schema> {
+    /// Does its part and sends what it makes to its children before it returns.
+    fn process<'a>(&self, cx: &Cx<'a>, record: &Record<'a, K, V>) -> Flow;
+}
+
+/// A typed edge: the children of one port of a node. `Rc`, because a merge has two parents.
+pub(crate) struct Edge<K, V>(Box<[Rc<dyn Node<K, V>>]>);
+
+impl<K: Schema, V: Schema> Edge<K, V> {
+    pub(crate) fn new(children: Box<[Rc<dyn Node<K, V>>]>) -> Self {
+        Self(children)
+    }
+
+    /// Sends a record to each child in turn; the first fault ends it.
+    #[inline]
+    pub(crate) fn send<'a>(&self, cx: &Cx<'a>, record: &Record<'a, K, V>) -> Flow {
+        for child in &self.0 {
+            child.process(cx, record)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where bytes enter a subtopology: called by the task, once per record.
+pub(crate) trait Source {
+    /// Decodes and walks the record through all nodes below.
+    fn feed<'a>(&self, cx: &Cx<'a>, record: &RawRecord<'a>) -> Flow;
+}
+
+/// A store's node whose forwards wait for the commit.
+pub(crate) trait Drain {
+    /// Writes to the changelog and forwards the store's oldest dirty entry (first-write order), in the context of that entry and of
+    /// its partition. False when none is dirty.
+    fn drain_one(&self, cx: &Cx<'_>) -> Result<bool, Fault>;
+}
+
+/// Punctuation, called by the task.
+pub(crate) trait Tick {
+    /// Runs what is due at `now`, milliseconds.
+    fn tick(&self, cx: &Cx<'_>, now: i64) -> Flow;
+}

@@ -1,0 +1,51 @@
+//! Records on their way: raw at the source, as views between nodes, as bytes when they leave.
+use super::RawHeaders;
+use crate::codec::Schema;
+
+/// A record as the source node gets it: bytes that borrow the frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawRecord<'a> {
+    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) headers: RawHeaders<'a>,
+    /// Milliseconds since the epoch, as the timestamp extractor answered.
+    pub(crate) timestamp: i64,
+    pub(crate) offset: i64,
+}
+
+/// A record between two nodes. Its headers are in the context.
+pub(crate) struct Record<'a, K: Schema, V: Schema> {
+    pub(crate) key: K::View<'a>,
+    pub(crate) value: V::View<'a>,
+    /// Milliseconds since the epoch.
+    pub(crate) timestamp: i64,
+}
+
+impl<K: Schema, V: Schema> Clone for Record<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Schema, V: Schema> Copy for Record<'_, K, V> {}
+
+/// Where the record that a step works on came from, and its headers. A deferred forward carries its entry's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordContext<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) partition: u32,
+    pub(crate) offset: i64,
+    /// Milliseconds since the epoch.
+    pub(crate) timestamp: i64,
+    pub(crate) headers: RawHeaders<'a>,
+}
+
+/// A record as it leaves a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutBytes<'a> {
+    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) headers: RawHeaders<'a>,
+    /// Milliseconds since the epoch.
+    pub(crate) timestamp: i64,
+}

@@ -1,0 +1,40 @@
+//! A wired store as the thread sees it: without types.
+use crate::base::id::StoreId;
+use crate::store::batch::StoreBatch;
+use crate::store::error::StoreError;
+
+/// What one [`StateStore::collect`] did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Collected {
+    /// Operations put into the batch.
+    pub(crate) entries: usize,
+    /// Whether the batch is full and entries remain: write it, call [`StateStore::written`], clear it and collect again.
+    pub(crate) more: bool,
+}
+
+/// The non-generic face of a store that a thread has wired. Entries of all its partitions lie in one overlay.
+///
+/// The thread's commit: drain every store in topological order until nothing is dirty, flush the producer, check the
+/// acknowledgements, commit offsets; then for each partition `collect` → `Backend::write` → `written`, until `more` is false. The
+/// changelog offset goes into the last slice.
+pub(crate) trait StateStore {
+    fn id(&self) -> StoreId;
+
+    /// Appends the pending entries of a partition (forwarded and in the changelog, not in the backend) to the batch, oldest first.
+    fn collect(&self, partition: u32, into: &mut StoreBatch) -> Result<Collected, StoreError>;
+
+    /// What `collect` appended for this partition was written: those entries are clean now.
+    fn written(&self, partition: u32);
+
+    /// Drops all entries of the partition, whatever their state: an abort, or the task left.
+    fn discard(&self, partition: u32);
+
+    /// Bytes that the store's entries take of the overlay row.
+    fn weight(&self) -> usize;
+
+    /// Evicts clean entries until so many bytes are free or none is left; answers the bytes freed.
+    fn shed(&self, bytes: usize) -> usize;
+
+    /// Whether most of the store's room is taken by entries that only a commit can free.
+    fn needs_commit(&self) -> bool;
+}

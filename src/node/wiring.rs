@@ -1,0 +1,300 @@
+//! From the topology's closures to nodes: once per thread and subtopology.
+//!
+//! The logical graph is not generic; each of its nodes carries one [`Make`] closure that builds the typed node over its already
+//! built children. An edge is downcast here, once, and never per record.
+use super::edge::{Drain, Edge, Node, Source, Tick};
+use super::state::StateStore;
+use super::topic::TopicName;
+use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
+use crate::codec::{Place, Schema, Side};
+use crate::store::backend::Backend;
+use crate::store::batch::StoreBatch;
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A built node, erased: an `Rc<dyn Node<K, V>>` or an `Rc<dyn Source>` in a box.
+pub(crate) type Made = Box<dyn Any>;
+
+/// Builds one node over its children.
+pub(crate) type Make =
+    Box<dyn Fn(&mut Wiring<'_>, NodeId) -> Result<Made, WiringError> + Send + Sync>;
+
+/// A built store: typed for its nodes, faceless for the thread.
+pub(crate) struct MadeStore {
+    /// An `Rc` of the typed store.
+    pub(crate) typed: Box<dyn Any>,
+    pub(crate) face: Rc<dyn StateStore>,
+}
+
+/// Builds one store.
+pub(crate) type MakeStore = Box<dyn Fn(&Wiring<'_>, StoreId) -> MadeStore + Send + Sync>;
+
+/// A node of the logical graph as wiring needs it.
+pub(crate) struct Part {
+    /// Its children, by output port.
+    pub(crate) ports: Vec<Vec<NodeId>>,
+    pub(crate) make: Make,
+    /// The subtopology it belongs to.
+    pub(crate) subtopology: u32,
+    /// Whether something below needs the old values of its updates.
+    pub(crate) sends_old: bool,
+}
+
+/// A store as wiring needs it.
+pub(crate) struct StorePart {
+    pub(crate) make: MakeStore,
+    pub(crate) name: String,
+    /// Whether updates are deduplicated until commit or eviction.
+    pub(crate) cached: bool,
+    /// Whether there is a changelog.
+    pub(crate) logged: bool,
+}
+
+/// A source topic as wiring needs it.
+pub(crate) struct SourcePart {
+    pub(crate) node: NodeId,
+    pub(crate) topic: TopicName,
+}
+
+/// A sink as wiring needs it.
+pub(crate) struct SinkPart {
+    pub(crate) topic: TopicName,
+}
+
+/// All that wiring needs of a topology. Node numbers grow downstream.
+#[derive(Default)]
+pub(crate) struct Blueprint {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) stores: Vec<StorePart>,
+    pub(crate) sources: Vec<SourcePart>,
+    pub(crate) sinks: Vec<SinkPart>,
+}
+
+/// What a thread gives to the wiring.
+pub(crate) struct WireSettings<'a> {
+    pub(crate) application_id: &'a str,
+    /// Where committed rows are.
+    pub(crate) backend: Arc<dyn Backend>,
+    /// Bytes that the entries of one store may take on this thread.
+    pub(crate) overlay_bytes_per_store: usize,
+    /// Bytes of an encoded key and value together, at most.
+    pub(crate) record_bytes: usize,
+    /// What full stores spill through; shared by all stores of a thread.
+    pub(crate) spill: Rc<RefCell<StoreBatch>>,
+}
+
+/// A wired subtopology.
+pub(crate) struct Wired {
+    /// Where records enter; a source node of several topics appears once per topic.
+    pub(crate) sources: Vec<(SourceId, Rc<dyn Source>)>,
+    /// Stores' nodes whose forwards wait for the commit, parents before children.
+    pub(crate) drains: Vec<(NodeId, Rc<dyn Drain>)>,
+    pub(crate) ticks: Vec<Rc<dyn Tick>>,
+    pub(crate) stores: Vec<Rc<dyn StateStore>>,
+}
+
+impl Wired {
+    /// The node that records of this source enter.
+    #[inline]
+    pub(crate) fn source(&self, id: SourceId) -> Option<&Rc<dyn Source>> {
+        self.sources
+            .iter()
+            .find(|(source, _)| *source == id)
+            .map(|(_, node)| node)
+    }
+}
+
+/// A topology that contradicts itself: a fault of this library, not of the user's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum WiringError {
+    #[error("internal: node {0:?} is not in the graph")]
+    NoNode(NodeId),
+    #[error("internal: node {0:?} is not of the type that its edge says")]
+    NodeType(NodeId),
+    #[error("internal: store {0:?} is not of the type that its node says")]
+    StoreType(StoreId),
+}
+
+/// Wiring in progress: built backwards from the sinks.
+pub(crate) struct Wiring<'t> {
+    blueprint: &'t Blueprint,
+    settings: &'t WireSettings<'t>,
+    made: Vec<Option<Made>>,
+    stores: Vec<Option<MadeStore>>,
+    drains: Vec<(NodeId, Rc<dyn Drain>)>,
+    ticks: Vec<Rc<dyn Tick>>,
+}
+
+impl<'t> Wiring<'t> {
+    /// Builds the nodes of one subtopology. Once per thread; tasks that come and go change nothing.
+    pub(crate) fn wire(
+        blueprint: &'t Blueprint,
+        subtopology: u32,
+        settings: &'t WireSettings<'t>,
+    ) -> Result<Wired, WiringError> {
+        let mut wiring = Self {
+            blueprint,
+            settings,
+            made: blueprint.parts.iter().map(|_| None).collect(),
+            stores: blueprint.stores.iter().map(|_| None).collect(),
+            drains: Vec::new(),
+            ticks: Vec::new(),
+        };
+        let mut sources = Vec::new();
+        for (index, source) in blueprint.sources.iter().enumerate() {
+            let part = blueprint
+                .parts
+                .get(source.node.index())
+                .ok_or(WiringError::NoNode(source.node))?;
+            if part.subtopology == subtopology {
+                let node = wiring.node::<Rc<dyn Source>>(source.node)?;
+                sources.push((SourceId(u16::try_from(index).unwrap_or(u16::MAX)), node));
+            }
+        }
+        let mut drains = wiring.drains;
+        drains.sort_by_key(|(node, _)| *node);
+        let stores = wiring
+            .stores
+            .into_iter()
+            .flatten()
+            .map(|made| made.face)
+            .collect();
+        Ok(Wired {
+            sources,
+            drains,
+            ticks: wiring.ticks,
+            stores,
+        })
+    }
+
+    fn part(&self, id: NodeId) -> Result<&'t Part, WiringError> {
+        self.blueprint
+            .parts
+            .get(id.index())
+            .ok_or(WiringError::NoNode(id))
+    }
+
+    fn node<N: Clone + 'static>(&mut self, id: NodeId) -> Result<N, WiringError> {
+        let part = self.part(id)?;
+        if self.made.get(id.index()).is_some_and(Option::is_none) {
+            let made = (part.make)(self, id)?;
+            if let Some(slot) = self.made.get_mut(id.index()) {
+                *slot = Some(made);
+            }
+        }
+        let made = self
+            .made
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .ok_or(WiringError::NoNode(id))?;
+        made.downcast_ref::<N>()
+            .cloned()
+            .ok_or(WiringError::NodeType(id))
+    }
+
+    /// The edge from a port of a node to the children there.
+    pub(crate) fn edge<K: Schema, V: Schema>(
+        &mut self,
+        id: NodeId,
+        port: usize,
+    ) -> Result<Edge<K, V>, WiringError> {
+        let children = self
+            .part(id)?
+            .ports
+            .get(port)
+            .map_or(&[][..], Vec::as_slice);
+        let nodes = children
+            .iter()
+            .map(|child| self.node::<Rc<dyn Node<K, V>>>(*child))
+            .collect::<Result<_, _>>()?;
+        Ok(Edge::new(nodes))
+    }
+
+    /// A store, built at its first use. `T` is the typed store in its `Rc`.
+    pub(crate) fn store<T: Clone + 'static>(&mut self, id: StoreId) -> Result<T, WiringError> {
+        let part = self.store_part(id)?;
+        if self.stores.get(id.index()).is_some_and(Option::is_none) {
+            let made = (part.make)(self, id);
+            if let Some(slot) = self.stores.get_mut(id.index()) {
+                *slot = Some(made);
+            }
+        }
+        let made = self
+            .stores
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .ok_or(WiringError::StoreType(id))?;
+        made.typed
+            .downcast_ref::<T>()
+            .cloned()
+            .ok_or(WiringError::StoreType(id))
+    }
+
+    /// What the topology says of a store.
+    pub(crate) fn store_part(&self, id: StoreId) -> Result<&'t StorePart, WiringError> {
+        self.blueprint
+            .stores
+            .get(id.index())
+            .ok_or(WiringError::StoreType(id))
+    }
+
+    /// Whether something below this node needs old values.
+    pub(crate) fn sends_old(&self, id: NodeId) -> bool {
+        self.blueprint
+            .parts
+            .get(id.index())
+            .is_some_and(|part| part.sends_old)
+    }
+
+    pub(crate) fn settings(&self) -> &'t WireSettings<'t> {
+        self.settings
+    }
+
+    /// Registers a node whose forwards wait for the commit.
+    pub(crate) fn drain(&mut self, id: NodeId, drain: Rc<dyn Drain>) {
+        self.drains.push((id, drain));
+    }
+
+    /// Registers a node that has punctuations.
+    pub(crate) fn tick(&mut self, tick: Rc<dyn Tick>) {
+        self.ticks.push(tick);
+    }
+
+    /// Tells a codec the places of a topic's keys or values.
+    pub(crate) fn with_place<R>(
+        &self,
+        topic: &TopicName,
+        side: Side,
+        f: impl FnOnce(&Place<'_>) -> R,
+    ) -> R {
+        f(&Place::new(&topic.full(self.settings.application_id), side))
+    }
+
+    /// The topic of a source.
+    pub(crate) fn source_topic(&self, id: SourceId) -> Option<&'t TopicName> {
+        self.blueprint
+            .sources
+            .get(id.index())
+            .map(|source| &source.topic)
+    }
+
+    /// The topic of a sink.
+    pub(crate) fn sink_topic(&self, id: SinkId) -> Option<&'t TopicName> {
+        self.blueprint.sinks.get(id.index()).map(|sink| &sink.topic)
+    }
+
+    /// An erased node, as a [`Make`] answers it.
+    pub(crate) fn made<K: Schema, V: Schema>(node: impl Node<K, V> + 'static) -> Made {
+        let node: Rc<dyn Node<K, V>> = Rc::new(node);
+        Box::new(node)
+    }
+
+    /// An erased source, as a [`Make`] answers it.
+    pub(crate) fn made_source(node: impl Source + 'static) -> Made {
+        let node: Rc<dyn Source> = Rc::new(node);
+        Box::new(node)
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a topology is refused.
+
+/// Why [`StreamsBuilder::build`](crate::StreamsBuilder::build) refused a topology.
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// let builder = StreamsBuilder::new();
+/// builder.stream("lines", Consumed::with(Utf8, Utf8)).to("a");
+/// builder.stream("lines", Consumed::with(Utf8, Utf8)).to("b");
+/// assert_eq!(builder.build().unwrap_err(), BuildError::TopicTwice { topic: "lines".into() });
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No stream or table was read.
+    #[error("the topology reads no topic; begin with stream()")]
+    Empty,
+    /// Two nodes or two stores have the same name.
+    #[error("the name \"{name}\" is used twice; give one of them another name")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
+    /// A topic is read by two source nodes.
+    #[error("the topic \"{topic}\" is read twice; read it once and use the stream's handle twice")]
+    TopicTwice {
+        /// Its name.
+        topic: String,
+    },
+    /// A source without topics.
+    #[error("a stream reads no topic; name at least one")]
+    NoTopics,
+    /// A name that Kafka does not accept for a topic.
+    #[error("the name \"{name}\" cannot be used: {why}")]
+    InvalidName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A repartition topic with no partition.
+    #[error(
+        "the repartition topic \"{name}\" is to have no partition; ask for at least one, or for none to take its input's"
+    )]
+    NoPartitions {
+        /// The name that was given to it.
+        name: String,
+    },
+    /// Two repartitions of the same name ask for different numbers of partitions.
+    #[error(
+        "the repartition topic \"{name}\" is to have {first} partitions and {second}; ask for the same number"
+    )]
+    PartitionsDiffer {
+        /// The name that was given to it.
+        name: String,
+        /// One number.
+        first: u32,
+        /// The other.
+        second: u32,
+    },
+    /// Streams of two builders are combined.
+    #[error("two streams of different builders are combined; make both from one StreamsBuilder")]
+    OtherBuilder,
+    /// `.named` on what has no name of its own.
+    #[error("\"{name}\" cannot name this: {instead}")]
+    NotNameable {
+        /// The name that was given.
+        name: String,
+        /// What to use instead.
+        instead: &'static str,
+    },
+    /// More than 65,535 nodes, topics or stores.
+    #[error("the topology has more than 65535 {what}; split the application")]
+    TooMany {
+        /// Of what there are too many.
+        what: &'static str,
+    },
+}
