@@ -22,9 +22,7 @@ pub(crate) struct SystemClock {
 
 impl SystemClock {
     pub(crate) fn new() -> Self {
-        Self {
-            start: Instant::now(),
-        }
+        Self { start: Instant::now() }
     }
 }
 
@@ -50,17 +48,13 @@ pub(crate) struct ManualClock {
 impl ManualClock {
     /// Starts at this wall time, in milliseconds since the Unix epoch.
     pub(crate) fn at(wall_ms: i64) -> Self {
-        Self {
-            wall_ms: AtomicI64::new(wall_ms),
-            mono_ns: AtomicI64::new(0),
-        }
+        Self { wall_ms: AtomicI64::new(wall_ms), mono_ns: AtomicI64::new(0) }
     }
 
     /// Moves both clocks on.
     pub(crate) fn advance_ms(&self, by: i64) {
         self.wall_ms.fetch_add(by, Ordering::Relaxed);
-        self.mono_ns
-            .fetch_add(by.saturating_mul(1_000_000), Ordering::Relaxed);
+        self.mono_ns.fetch_add(by.saturating_mul(1_000_000), Ordering::Relaxed);
     }
 }
 

@@ -49,13 +49,6 @@ mod tests {
 
     #[test]
     fn a_task_is_displayed_as_kafka_streams_does() {
-        assert_eq!(
-            TaskId {
-                subtopology: 0,
-                partition: 12
-            }
-            .to_string(),
-            "0_12"
-        );
+        assert_eq!(TaskId { subtopology: 0, partition: 12 }.to_string(), "0_12");
     }
 }

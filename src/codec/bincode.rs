@@ -75,10 +75,7 @@ impl<T: Serialize + DeserializeOwned + Clone + 'static> Codec for Bincode<T> {
     fn decode<'a>(&self, bytes: &'a [u8]) -> Result<T, DecodeError> {
         match bincode::serde::decode_from_slice::<T, _>(bytes, CONFIG) {
             Ok((value, read)) if read == bytes.len() => Ok(value),
-            Ok((_, read)) => Err(DecodeError::Length {
-                expected: read,
-                found: bytes.len(),
-            }),
+            Ok((_, read)) => Err(DecodeError::Length { expected: read, found: bytes.len() }),
             Err(_) => Err(DecodeError::Invalid("not a bincode value of this type")),
         }
     }

@@ -45,10 +45,7 @@ impl<V: Schema> Copy for Delta<'_, V> {}
 
 impl<V: Schema> fmt::Debug for Delta<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Delta")
-            .field("new", &self.new.is_some())
-            .field("old", &self.old.is_some())
-            .finish()
+        f.debug_struct("Delta").field("new", &self.new.is_some()).field("old", &self.old.is_some()).finish()
     }
 }
 
@@ -63,9 +60,6 @@ impl<V: Schema> Schema for Change<V> {
 
     #[inline]
     fn shorten<'s, 'a: 's>(view: Delta<'a, V>) -> Delta<'s, V> {
-        Delta {
-            new: view.new.map(V::shorten),
-            old: view.old.map(V::shorten),
-        }
+        Delta { new: view.new.map(V::shorten), old: view.old.map(V::shorten) }
     }
 }

@@ -100,10 +100,7 @@ mod tests {
         let mut slot = Opt::<Utf8>::own(Some("a longer text"));
         let before = slot.as_ref().unwrap().as_ptr();
         Opt::<Utf8>::own_into(Some("short"), &mut slot);
-        assert_eq!(
-            (slot.as_deref(), slot.as_ref().unwrap().as_ptr()),
-            (Some("short"), before)
-        );
+        assert_eq!((slot.as_deref(), slot.as_ref().unwrap().as_ptr()), (Some("short"), before));
         Opt::<Utf8>::own_into(None, &mut slot);
         assert_eq!(slot, None);
     }

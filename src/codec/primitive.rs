@@ -107,10 +107,7 @@ impl Codec for Bool {
             [0] => Ok(false),
             [1] => Ok(true),
             [_] => Err(DecodeError::Invalid("neither 0 nor 1")),
-            _ => Err(DecodeError::Length {
-                expected: 1,
-                found: bytes.len(),
-            }),
+            _ => Err(DecodeError::Length { expected: 1, found: bytes.len() }),
         }
     }
 
@@ -144,10 +141,7 @@ mod tests {
     fn numbers_are_big_endian_as_java_writes_them() {
         assert_eq!(bytes(&I16, -2), [0xff, 0xfe]);
         assert_eq!(bytes(&I32, 1_000_000), [0, 0x0f, 0x42, 0x40]);
-        assert_eq!(
-            bytes(&I64, 1_700_000_000_000),
-            [0, 0, 1, 0x8b, 0xcf, 0xe5, 0x68, 0]
-        );
+        assert_eq!(bytes(&I64, 1_700_000_000_000), [0, 0, 1, 0x8b, 0xcf, 0xe5, 0x68, 0]);
         assert_eq!(bytes(&F32, 1.5), [0x3f, 0xc0, 0, 0]);
         assert_eq!(bytes(&F64, -2.0), [0xc0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes(&Bool, true), [1]);
@@ -155,26 +149,8 @@ mod tests {
 
     #[test]
     fn another_size_is_refused_with_both_sizes() {
-        assert_eq!(
-            I64.decode(&[0; 9]),
-            Err(DecodeError::Length {
-                expected: 8,
-                found: 9
-            })
-        );
-        assert_eq!(
-            I16.decode(&[]),
-            Err(DecodeError::Length {
-                expected: 2,
-                found: 0
-            })
-        );
-        assert_eq!(
-            Bool.decode(&[1, 1]),
-            Err(DecodeError::Length {
-                expected: 1,
-                found: 2
-            })
-        );
+        assert_eq!(I64.decode(&[0; 9]), Err(DecodeError::Length { expected: 8, found: 9 }));
+        assert_eq!(I16.decode(&[]), Err(DecodeError::Length { expected: 2, found: 0 }));
+        assert_eq!(Bool.decode(&[1, 1]), Err(DecodeError::Length { expected: 1, found: 2 }));
     }
 }

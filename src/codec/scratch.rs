@@ -37,11 +37,7 @@ pub struct Scratch {
 impl Scratch {
     /// An empty buffer that will hold at most so many bytes. Nothing is allocated yet.
     pub fn with_limit(limit: usize) -> Self {
-        Self {
-            bytes: Vec::new(),
-            limit,
-            asked: 0,
-        }
+        Self { bytes: Vec::new(), limit, asked: 0 }
     }
 
     /// Appends one byte.
@@ -98,14 +94,7 @@ impl Scratch {
     /// That everything written was kept.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), ScratchFull> {
-        if self.is_over() {
-            Err(ScratchFull {
-                needed: self.asked,
-                limit: self.limit,
-            })
-        } else {
-            Ok(())
-        }
+        if self.is_over() { Err(ScratchFull { needed: self.asked, limit: self.limit }) } else { Ok(()) }
     }
 }
 
@@ -139,13 +128,7 @@ mod tests {
         out.extend(b"de");
         out.push(b'f');
         assert_eq!(out.bytes(), b"abc");
-        assert_eq!(
-            out.check(),
-            Err(ScratchFull {
-                needed: 6,
-                limit: 4
-            })
-        );
+        assert_eq!(out.check(), Err(ScratchFull { needed: 6, limit: 4 }));
         out.clear();
         out.extend(b"abcd");
         assert_eq!((out.check(), out.bytes()), (Ok(()), &b"abcd"[..]));

@@ -20,9 +20,7 @@ impl Codec for Utf8 {
 
     #[inline]
     fn decode<'a>(&self, bytes: &'a [u8]) -> Result<&'a str, DecodeError> {
-        std::str::from_utf8(bytes).map_err(|e| DecodeError::Utf8 {
-            valid_up_to: e.valid_up_to(),
-        })
+        std::str::from_utf8(bytes).map_err(|e| DecodeError::Utf8 { valid_up_to: e.valid_up_to() })
     }
 
     #[inline]

@@ -10,14 +10,7 @@ pub(crate) trait Port {
     fn produce(&self, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
 
     /// Takes a changelog record: `key` is the store's key without the partition prefix, `value: None` a tombstone.
-    fn changelog(
-        &self,
-        store: StoreId,
-        partition: u32,
-        key: &[u8],
-        value: Option<&[u8]>,
-        timestamp: i64,
-    ) -> Flow;
+    fn changelog(&self, store: StoreId, partition: u32, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Flow;
 
     /// A record was skipped as Kafka Streams skips it: a null key or value at an aggregation, say.
     fn dropped(&self, node: NodeId);
@@ -44,13 +37,7 @@ pub(crate) struct Cx<'a> {
 
 impl<'a> Cx<'a> {
     /// A context for work that no record caused: draining, punctuation.
-    pub(crate) fn idle(
-        arena: &'a Arena,
-        task: TaskId,
-        port: &'a dyn Port,
-        fault: &'a FaultCell,
-        now_ms: i64,
-    ) -> Self {
+    pub(crate) fn idle(arena: &'a Arena, task: TaskId, port: &'a dyn Port, fault: &'a FaultCell, now_ms: i64) -> Self {
         let source = RecordContext {
             topic: "",
             partition: task.partition,
@@ -58,14 +45,6 @@ impl<'a> Cx<'a> {
             timestamp: -1,
             headers: RawHeaders::EMPTY,
         };
-        Self {
-            arena,
-            task,
-            source,
-            port,
-            fault,
-            stream_time: -1,
-            now_ms,
-        }
+        Self { arena, task, source, port, fault, stream_time: -1, now_ms }
     }
 }

@@ -39,19 +39,13 @@ pub(crate) struct ShortText<const N: usize> {
 
 impl<const N: usize> ShortText<N> {
     pub(crate) fn new(text: &str) -> Self {
-        let mut short = Self {
-            bytes: [0; N],
-            len: 0,
-        };
+        let mut short = Self { bytes: [0; N], len: 0 };
         let _ = short.write_str(text);
         short
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        self.bytes
-            .get(..self.len)
-            .and_then(|b| std::str::from_utf8(b).ok())
-            .unwrap_or("")
+        self.bytes.get(..self.len).and_then(|b| std::str::from_utf8(b).ok()).unwrap_or("")
     }
 }
 
@@ -61,10 +55,7 @@ impl<const N: usize> fmt::Write for ShortText<N> {
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        if let (Some(to), Some(from)) = (
-            self.bytes.get_mut(self.len..self.len + end),
-            text.as_bytes().get(..end),
-        ) {
+        if let (Some(to), Some(from)) = (self.bytes.get_mut(self.len..self.len + end), text.as_bytes().get(..end)) {
             to.copy_from_slice(from);
             self.len += end;
         }
@@ -146,10 +137,7 @@ impl fmt::Display for Parked {
             }
             Self::TooLarge { full, .. } => write!(f, "{full}"),
             Self::Full { needed, limit, .. } => {
-                write!(
-                    f,
-                    "the store needs {needed} bytes of the overlay row, which has {limit}; raise the cache row"
-                )
+                write!(f, "the store needs {needed} bytes of the overlay row, which has {limit}; raise the cache row")
             }
         }
     }
@@ -198,35 +186,12 @@ mod tests {
     #[test]
     fn the_first_details_are_kept_and_taken_once() {
         let cell = FaultCell::new();
-        let first = Parked::Store {
-            store: StoreId(3),
-            error: StoreError::Corrupt {
-                message: "x".into(),
-            },
-        };
+        let first = Parked::Store { store: StoreId(3), error: StoreError::Corrupt { message: "x".into() } };
         assert_eq!(cell.park(Fault::Store, first), Fault::Store);
         let node = NodeId(1);
-        cell.park(
-            Fault::TooLarge,
-            Parked::TooLarge {
-                node,
-                full: ScratchFull {
-                    needed: 2,
-                    limit: 1,
-                },
-            },
-        );
+        cell.park(Fault::TooLarge, Parked::TooLarge { node, full: ScratchFull { needed: 2, limit: 1 } });
         cell.at_partition(7);
-        assert!(matches!(
-            cell.take(),
-            (
-                Some(Parked::Store {
-                    store: StoreId(3),
-                    ..
-                }),
-                Some(7)
-            )
-        ));
+        assert!(matches!(cell.take(), (Some(Parked::Store { store: StoreId(3), .. }), Some(7))));
         assert!(matches!(cell.take(), (None, None)));
     }
 

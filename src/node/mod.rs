@@ -23,6 +23,6 @@ pub(crate) use stand_in::{Arena, RawHeaders};
 pub(crate) use state::{Collected, StateStore};
 pub use topic::TopicName;
 pub(crate) use wiring::{
-    Blueprint, Made, MadeStore, Make, MakeStore, Part, SinkPart, SourcePart, StorePart,
-    WireSettings, Wired, Wiring, WiringError,
+    Blueprint, Made, MadeStore, Make, MakeStore, Part, SinkPart, SourcePart, StorePart, WireSettings, Wired, Wiring,
+    WiringError,
 };

@@ -18,8 +18,7 @@ use std::sync::Arc;
 pub(crate) type Made = Box<dyn Any>;
 
 /// Builds one node over its children.
-pub(crate) type Make =
-    Box<dyn Fn(&mut Wiring<'_>, NodeId) -> Result<Made, WiringError> + Send + Sync>;
+pub(crate) type Make = Box<dyn Fn(&mut Wiring<'_>, NodeId) -> Result<Made, WiringError> + Send + Sync>;
 
 /// A built store: typed for its nodes, faceless for the thread.
 pub(crate) struct MadeStore {
@@ -99,10 +98,7 @@ impl Wired {
     /// The node that records of this source enter.
     #[inline]
     pub(crate) fn source(&self, id: SourceId) -> Option<&Rc<dyn Source>> {
-        self.sources
-            .iter()
-            .find(|(source, _)| *source == id)
-            .map(|(_, node)| node)
+        self.sources.iter().find(|(source, _)| *source == id).map(|(_, node)| node)
     }
 }
 
@@ -145,10 +141,7 @@ impl<'t> Wiring<'t> {
         };
         let mut sources = Vec::new();
         for (index, source) in blueprint.sources.iter().enumerate() {
-            let part = blueprint
-                .parts
-                .get(source.node.index())
-                .ok_or(WiringError::NoNode(source.node))?;
+            let part = blueprint.parts.get(source.node.index()).ok_or(WiringError::NoNode(source.node))?;
             if part.subtopology == subtopology {
                 let node = wiring.node::<Rc<dyn Source>>(source.node)?;
                 sources.push((SourceId(u16::try_from(index).unwrap_or(u16::MAX)), node));
@@ -156,25 +149,12 @@ impl<'t> Wiring<'t> {
         }
         let mut drains = wiring.drains;
         drains.sort_by_key(|(node, _)| *node);
-        let stores = wiring
-            .stores
-            .into_iter()
-            .flatten()
-            .map(|made| made.face)
-            .collect();
-        Ok(Wired {
-            sources,
-            drains,
-            ticks: wiring.ticks,
-            stores,
-        })
+        let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
+        Ok(Wired { sources, drains, ticks: wiring.ticks, stores })
     }
 
     fn part(&self, id: NodeId) -> Result<&'t Part, WiringError> {
-        self.blueprint
-            .parts
-            .get(id.index())
-            .ok_or(WiringError::NoNode(id))
+        self.blueprint.parts.get(id.index()).ok_or(WiringError::NoNode(id))
     }
 
     fn node<N: Clone + 'static>(&mut self, id: NodeId) -> Result<N, WiringError> {
@@ -185,31 +165,14 @@ impl<'t> Wiring<'t> {
                 *slot = Some(made);
             }
         }
-        let made = self
-            .made
-            .get(id.index())
-            .and_then(Option::as_ref)
-            .ok_or(WiringError::NoNode(id))?;
-        made.downcast_ref::<N>()
-            .cloned()
-            .ok_or(WiringError::NodeType(id))
+        let made = self.made.get(id.index()).and_then(Option::as_ref).ok_or(WiringError::NoNode(id))?;
+        made.downcast_ref::<N>().cloned().ok_or(WiringError::NodeType(id))
     }
 
     /// The edge from a port of a node to the children there.
-    pub(crate) fn edge<K: Schema, V: Schema>(
-        &mut self,
-        id: NodeId,
-        port: usize,
-    ) -> Result<Edge<K, V>, WiringError> {
-        let children = self
-            .part(id)?
-            .ports
-            .get(port)
-            .map_or(&[][..], Vec::as_slice);
-        let nodes = children
-            .iter()
-            .map(|child| self.node::<Rc<dyn Node<K, V>>>(*child))
-            .collect::<Result<_, _>>()?;
+    pub(crate) fn edge<K: Schema, V: Schema>(&mut self, id: NodeId, port: usize) -> Result<Edge<K, V>, WiringError> {
+        let children = self.part(id)?.ports.get(port).map_or(&[][..], Vec::as_slice);
+        let nodes = children.iter().map(|child| self.node::<Rc<dyn Node<K, V>>>(*child)).collect::<Result<_, _>>()?;
         Ok(Edge::new(nodes))
     }
 
@@ -222,31 +185,18 @@ impl<'t> Wiring<'t> {
                 *slot = Some(made);
             }
         }
-        let made = self
-            .stores
-            .get(id.index())
-            .and_then(Option::as_ref)
-            .ok_or(WiringError::StoreType(id))?;
-        made.typed
-            .downcast_ref::<T>()
-            .cloned()
-            .ok_or(WiringError::StoreType(id))
+        let made = self.stores.get(id.index()).and_then(Option::as_ref).ok_or(WiringError::StoreType(id))?;
+        made.typed.downcast_ref::<T>().cloned().ok_or(WiringError::StoreType(id))
     }
 
     /// What the topology says of a store.
     pub(crate) fn store_part(&self, id: StoreId) -> Result<&'t StorePart, WiringError> {
-        self.blueprint
-            .stores
-            .get(id.index())
-            .ok_or(WiringError::StoreType(id))
+        self.blueprint.stores.get(id.index()).ok_or(WiringError::StoreType(id))
     }
 
     /// Whether something below this node needs old values.
     pub(crate) fn sends_old(&self, id: NodeId) -> bool {
-        self.blueprint
-            .parts
-            .get(id.index())
-            .is_some_and(|part| part.sends_old)
+        self.blueprint.parts.get(id.index()).is_some_and(|part| part.sends_old)
     }
 
     pub(crate) fn settings(&self) -> &'t WireSettings<'t> {
@@ -264,21 +214,13 @@ impl<'t> Wiring<'t> {
     }
 
     /// Tells a codec the places of a topic's keys or values.
-    pub(crate) fn with_place<R>(
-        &self,
-        topic: &TopicName,
-        side: Side,
-        f: impl FnOnce(&Place<'_>) -> R,
-    ) -> R {
+    pub(crate) fn with_place<R>(&self, topic: &TopicName, side: Side, f: impl FnOnce(&Place<'_>) -> R) -> R {
         f(&Place::new(&topic.full(self.settings.application_id), side))
     }
 
     /// The topic of a source.
     pub(crate) fn source_topic(&self, id: SourceId) -> Option<&'t TopicName> {
-        self.blueprint
-            .sources
-            .get(id.index())
-            .map(|source| &source.topic)
+        self.blueprint.sources.get(id.index()).map(|source| &source.topic)
     }
 
     /// The topic of a sink.

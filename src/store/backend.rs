@@ -33,23 +33,14 @@ pub(crate) trait Backend: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// To be called before a partition is restored: where to go on, or `None` after wiping rows that no offset vouches for.
-    fn begin_restore(
-        &self,
-        store: StoreId,
-        partition: u32,
-    ) -> Result<Option<StoredOffset>, StoreError> {
+    fn begin_restore(&self, store: StoreId, partition: u32) -> Result<Option<StoredOffset>, StoreError> {
         let stored = self.offset(store, partition)?;
         if stored.is_none() {
             let mut rows = false;
-            self.scan(
-                store,
-                &partition_prefix(partition),
-                &partition_end(partition),
-                &mut |_, _| {
-                    rows = true;
-                    false
-                },
-            )?;
+            self.scan(store, &partition_prefix(partition), &partition_end(partition), &mut |_, _| {
+                rows = true;
+                false
+            })?;
             if rows {
                 self.drop_partition(store, partition)?;
             }

@@ -42,30 +42,16 @@ pub(crate) struct StoreBatch {
 impl StoreBatch {
     /// A batch of at most this many bytes, allocated here and never again.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(capacity),
-            capacity,
-            count: 0,
-        }
+        Self { bytes: Vec::with_capacity(capacity), capacity, count: 0 }
     }
 
     /// Sets a key (4-byte big-endian partition, then the user's key) to a value.
-    pub(crate) fn put(
-        &mut self,
-        store: StoreId,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), BatchFull> {
+    pub(crate) fn put(&mut self, store: StoreId, key: &[u8], value: &[u8]) -> Result<(), BatchFull> {
         self.push(PUT, store, [key, &[]], [value, &[]])
     }
 
     /// As [`put`](Self::put), with key and value in two parts each, so that a caller need not join them first.
-    pub(crate) fn put_parts(
-        &mut self,
-        store: StoreId,
-        key: [&[u8]; 2],
-        value: [&[u8]; 2],
-    ) -> Result<(), BatchFull> {
+    pub(crate) fn put_parts(&mut self, store: StoreId, key: [&[u8]; 2], value: [&[u8]; 2]) -> Result<(), BatchFull> {
         self.push(PUT, store, key, value)
     }
 
@@ -75,45 +61,24 @@ impl StoreBatch {
     }
 
     /// As [`delete`](Self::delete), with the key in two parts.
-    pub(crate) fn delete_parts(
-        &mut self,
-        store: StoreId,
-        key: [&[u8]; 2],
-    ) -> Result<(), BatchFull> {
+    pub(crate) fn delete_parts(&mut self, store: StoreId, key: [&[u8]; 2]) -> Result<(), BatchFull> {
         self.push(DELETE, store, key, [&[], &[]])
     }
 
     /// Sets the changelog offset up to which a partition of a store is complete. In the last slice of a commit.
-    pub(crate) fn set_offset(
-        &mut self,
-        store: StoreId,
-        partition: u32,
-        at: &StoredOffset,
-    ) -> Result<(), BatchFull> {
+    pub(crate) fn set_offset(&mut self, store: StoreId, partition: u32, at: &StoredOffset) -> Result<(), BatchFull> {
         self.put(store, &offset_key(partition), &at.encode())
     }
 
-    fn push(
-        &mut self,
-        kind: u8,
-        store: StoreId,
-        key: [&[u8]; 2],
-        value: [&[u8]; 2],
-    ) -> Result<(), BatchFull> {
+    fn push(&mut self, kind: u8, store: StoreId, key: [&[u8]; 2], value: [&[u8]; 2]) -> Result<(), BatchFull> {
         let key_len = key[0].len().saturating_add(key[1].len());
         let value_len = value[0].len().saturating_add(value[1].len());
-        let needed = (self.bytes.len() + OP_HEADER_BYTES)
-            .saturating_add(key_len)
-            .saturating_add(value_len);
-        let full = BatchFull {
-            needed,
-            capacity: self.capacity,
-        };
+        let needed = (self.bytes.len() + OP_HEADER_BYTES).saturating_add(key_len).saturating_add(value_len);
+        let full = BatchFull { needed, capacity: self.capacity };
         if needed > self.capacity {
             return Err(full);
         }
-        let (Ok(key_bytes), Ok(value_bytes)) = (u32::try_from(key_len), u32::try_from(value_len))
-        else {
+        let (Ok(key_bytes), Ok(value_bytes)) = (u32::try_from(key_len), u32::try_from(value_len)) else {
             return Err(full);
         };
         self.bytes.push(kind);
@@ -181,11 +146,7 @@ impl<'a> Iterator for StoreOps<'a> {
         let (value, rest) = rest.split_at_checked(value_len)?;
         self.rest = rest;
         let store = StoreId(u16::from_le_bytes([s0, s1]));
-        Some(StoreOp {
-            store,
-            key,
-            value: (kind == PUT).then_some(value),
-        })
+        Some(StoreOp { store, key, value: (kind == PUT).then_some(value) })
     }
 }
 
@@ -198,15 +159,10 @@ mod tests {
     #[test]
     fn operations_come_back_in_order_with_their_bytes() {
         let mut batch = StoreBatch::with_capacity(256);
-        batch
-            .put_parts(COUNTS, [&[0, 0, 0, 1], b"a"], [b"time", b"one"])
-            .unwrap();
+        batch.put_parts(COUNTS, [&[0, 0, 0, 1], b"a"], [b"time", b"one"]).unwrap();
         batch.delete(COUNTS, b"\0\0\0\x01b").unwrap();
         batch.put(StoreId(0), b"\0\0\0\x02c", b"").unwrap();
-        let ops: Vec<_> = batch
-            .iter()
-            .map(|op| (op.store.0, op.key.to_vec(), op.value.map(<[u8]>::to_vec)))
-            .collect();
+        let ops: Vec<_> = batch.iter().map(|op| (op.store.0, op.key.to_vec(), op.value.map(<[u8]>::to_vec))).collect();
         assert_eq!(
             ops,
             [
@@ -215,10 +171,7 @@ mod tests {
                 (0, b"\0\0\0\x02c".to_vec(), Some(Vec::new())),
             ]
         );
-        assert_eq!(
-            (batch.count(), batch.len_bytes()),
-            (3, 3 * 11 + 5 + 7 + 5 + 5)
-        );
+        assert_eq!((batch.count(), batch.len_bytes()), (3, 3 * 11 + 5 + 7 + 5 + 5));
         assert_eq!(batch.as_bytes()[..11], [1, 2, 1, 5, 0, 0, 0, 7, 0, 0, 0]);
     }
 
@@ -227,13 +180,7 @@ mod tests {
         let mut batch = StoreBatch::with_capacity(30);
         let before = batch.bytes.as_ptr();
         batch.put(COUNTS, b"12345", b"1234").unwrap();
-        assert_eq!(
-            batch.put(COUNTS, b"1", b""),
-            Err(BatchFull {
-                needed: 32,
-                capacity: 30
-            })
-        );
+        assert_eq!(batch.put(COUNTS, b"1", b""), Err(BatchFull { needed: 32, capacity: 30 }));
         assert_eq!((batch.count(), batch.len_bytes()), (1, 20));
         batch.clear();
         batch.put(COUNTS, &[1; 10], &[2; 9]).unwrap();

@@ -6,12 +6,7 @@ use crate::base::id::StoreId;
 
 const A: StoreId = StoreId(0);
 const B: StoreId = StoreId(1);
-const AT_7: StoredOffset = StoredOffset {
-    offset: 7,
-    topic_id: [9; 16],
-    wall_ms: 1_700_000_000_000,
-    stream_time: 55,
-};
+const AT_7: StoredOffset = StoredOffset { offset: 7, topic_id: [9; 16], wall_ms: 1_700_000_000_000, stream_time: 55 };
 
 fn key(partition: u32, rest: &str) -> Vec<u8> {
     [&partition_prefix(partition), rest.as_bytes()].concat()
@@ -43,25 +38,13 @@ pub(crate) fn rows_and_offsets_are_written_together(backend: &dyn Backend) {
     batch.set_offset(A, 1, &AT_7).unwrap();
     assert_eq!(backend.offset(A, 1).unwrap(), None);
     backend.write(&batch).unwrap();
-    assert_eq!(
-        value(backend, A, &key(1, "a")).as_deref(),
-        Some(b"one".as_slice())
-    );
-    assert_eq!(
-        value(backend, B, &key(1, "a")).as_deref(),
-        Some(b"other store".as_slice())
-    );
+    assert_eq!(value(backend, A, &key(1, "a")).as_deref(), Some(b"one".as_slice()));
+    assert_eq!(value(backend, B, &key(1, "a")).as_deref(), Some(b"other store".as_slice()));
     assert_eq!(value(backend, A, &key(1, "gone")), None);
-    assert_eq!(
-        value(backend, A, &key(1, "empty")).as_deref(),
-        Some(b"".as_slice())
-    );
+    assert_eq!(value(backend, A, &key(1, "empty")).as_deref(), Some(b"".as_slice()));
     assert_eq!(value(backend, A, &key(2, "a")), None);
     assert_eq!(backend.offset(A, 1).unwrap(), Some(AT_7));
-    assert_eq!(
-        (backend.offset(A, 0).unwrap(), backend.offset(B, 1).unwrap()),
-        (None, None)
-    );
+    assert_eq!((backend.offset(A, 0).unwrap(), backend.offset(B, 1).unwrap()), (None, None));
 }
 
 pub(crate) fn a_scan_is_bounded_ordered_and_a_snapshot(backend: &dyn Backend) {
@@ -73,10 +56,7 @@ pub(crate) fn a_scan_is_bounded_ordered_and_a_snapshot(backend: &dyn Backend) {
     batch.set_offset(A, 1, &AT_7).unwrap();
     backend.write(&batch).unwrap();
     let names = |from: &[u8], to: &[u8]| -> String {
-        rows(backend, A, from, to)
-            .iter()
-            .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
-            .collect()
+        rows(backend, A, from, to).iter().map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect()
     };
     assert_eq!(names(&partition_prefix(1), &partition_end(1)), "abc");
     assert_eq!(names(&key(1, "b"), &key(1, "c")), "b");
@@ -111,15 +91,9 @@ pub(crate) fn a_dropped_partition_leaves_its_neighbours(backend: &dyn Backend) {
     }
     backend.write(&batch).unwrap();
     backend.drop_partition(A, 1).unwrap();
-    assert_eq!(
-        value(backend, A, &key(0, "k")).as_deref(),
-        Some(b"v".as_slice())
-    );
+    assert_eq!(value(backend, A, &key(0, "k")).as_deref(), Some(b"v".as_slice()));
     assert_eq!(value(backend, A, &key(1, "k")), None);
-    assert_eq!(
-        value(backend, A, &key(2, "k")).as_deref(),
-        Some(b"v".as_slice())
-    );
+    assert_eq!(value(backend, A, &key(2, "k")).as_deref(), Some(b"v".as_slice()));
     assert_eq!(backend.offset(A, 0).unwrap(), Some(AT_7));
     assert_eq!(backend.offset(A, 1).unwrap(), None);
     assert_eq!(backend.offset(A, 2).unwrap(), Some(AT_7));
@@ -136,8 +110,5 @@ pub(crate) fn rows_without_an_offset_are_wiped_before_a_restore(backend: &dyn Ba
     assert_eq!(backend.begin_restore(A, 5).unwrap(), Some(AT_7));
     assert_eq!(backend.begin_restore(A, 6).unwrap(), None);
     assert_eq!(value(backend, A, &key(4, "stray")), None);
-    assert_eq!(
-        value(backend, A, &key(5, "kept")).as_deref(),
-        Some(b"v".as_slice())
-    );
+    assert_eq!(value(backend, A, &key(5, "kept")).as_deref(), Some(b"v".as_slice()));
 }

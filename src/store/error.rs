@@ -26,9 +26,7 @@ pub enum StoreError {
         holder: Option<u32>,
     },
     /// The state directory cannot be created or written.
-    #[error(
-        "state directory {path} is not writable: {source}; grant write permission or choose another state directory"
-    )]
+    #[error("state directory {path} is not writable: {source}; grant write permission or choose another state directory")]
     NotWritable {
         /// The state directory.
         path: PathBuf,
@@ -37,9 +35,7 @@ pub enum StoreError {
     },
     /// A flush or compaction failed in the background and the database takes no more writes. What was not flushed is lost
     /// locally; the database must be reopened and its partitions restored from their changelogs.
-    #[error(
-        "rocksdb stopped after a background error ({severity:?}): {message}; reopen the state and restore it from its changelogs"
-    )]
+    #[error("rocksdb stopped after a background error ({severity:?}): {message}; reopen the state and restore it from its changelogs")]
     BackgroundError {
         /// How bad it is.
         severity: Severity,
@@ -47,9 +43,7 @@ pub enum StoreError {
         message: String,
     },
     /// The memtables' row stayed full until the deadline because flushes are too slow. Nothing was written; try again.
-    #[error(
-        "memtables stayed full for {waited_ms} ms ({used} of {row} bytes); the disk is too slow or the line too small"
-    )]
+    #[error("memtables stayed full for {waited_ms} ms ({used} of {row} bytes); the disk is too slow or the line too small")]
     Stalled {
         /// How long the write waited, in milliseconds.
         waited_ms: u64,
@@ -59,9 +53,7 @@ pub enum StoreError {
         row: u64,
     },
     /// Stored bytes are not what was written.
-    #[error(
-        "state is corrupt: {message}; delete the state directory, its stores are restored from their changelogs"
-    )]
+    #[error("state is corrupt: {message}; delete the state directory, its stores are restored from their changelogs")]
     Corrupt {
         /// What was found.
         message: String,
@@ -73,9 +65,7 @@ pub enum StoreError {
         message: String,
     },
     /// RocksDB runs with another option than the plan counts on.
-    #[error(
-        "rocksdb option {option} is {found}, expected {expected}; do not open the state with another program's options"
-    )]
+    #[error("rocksdb option {option} is {found}, expected {expected}; do not open the state with another program's options")]
     Options {
         /// Name of the option.
         option: &'static str,
@@ -85,9 +75,7 @@ pub enum StoreError {
         expected: u64,
     },
     /// The store is not one of those that were opened.
-    #[error(
-        "store number {store} was not opened; every persistent store of the topology must be named at open"
-    )]
+    #[error("store number {store} was not opened; every persistent store of the topology must be named at open")]
     UnknownStore {
         /// Its number.
         store: u16,
@@ -95,10 +83,7 @@ pub enum StoreError {
 }
 
 fn holder_text(holder: Option<u32>) -> String {
-    holder.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {pid}"),
-    )
+    holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
 #[cfg(test)]
@@ -107,18 +92,12 @@ mod tests {
 
     #[test]
     fn a_locked_directory_names_its_holder() {
-        let known = StoreError::Locked {
-            path: "/var/state".into(),
-            holder: Some(42),
-        };
+        let known = StoreError::Locked { path: "/var/state".into(), holder: Some(42) };
         assert_eq!(
             known.to_string(),
             "state directory /var/state is in use by process 42; stop it or choose another state directory"
         );
-        let unknown = StoreError::Locked {
-            path: "/var/state".into(),
-            holder: None,
-        };
+        let unknown = StoreError::Locked { path: "/var/state".into(), holder: None };
         assert!(unknown.to_string().contains("in use by another process"));
     }
 }

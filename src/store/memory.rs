@@ -22,11 +22,7 @@ impl MemoryBackend {
     }
 
     fn read<T>(&self, store: StoreId, f: impl FnOnce(&Rows) -> T) -> Option<T> {
-        self.stores
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(store.index())
-            .map(f)
+        self.stores.read().unwrap_or_else(PoisonError::into_inner).get(store.index()).map(f)
     }
 }
 
@@ -41,20 +37,14 @@ fn rows_of(stores: &mut Vec<Rows>, store: StoreId) -> Option<&mut Rows> {
 impl Backend for MemoryBackend {
     fn get(&self, store: StoreId, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError> {
         into.clear();
-        let found = self.read(store, |rows| {
-            rows.get(key)
-                .map(|value| into.extend_from_slice(value))
-                .is_some()
-        });
+        let found = self.read(store, |rows| rows.get(key).map(|value| into.extend_from_slice(value)).is_some());
         Ok(found.unwrap_or(false))
     }
 
     fn write(&self, batch: &StoreBatch) -> Result<(), StoreError> {
         let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
         for op in batch.iter() {
-            let Some(rows) = rows_of(&mut stores, op.store) else {
-                continue;
-            };
+            let Some(rows) = rows_of(&mut stores, op.store) else { continue };
             match op.value {
                 Some(value) => rows.insert(op.key.to_vec(), value.to_vec()),
                 None => rows.remove(op.key),
@@ -64,10 +54,7 @@ impl Backend for MemoryBackend {
     }
 
     fn offset(&self, store: StoreId, partition: u32) -> Result<Option<StoredOffset>, StoreError> {
-        let stored = self.read(store, |rows| {
-            rows.get(offset_key(partition).as_slice())
-                .map(|v| StoredOffset::decode(v))
-        });
+        let stored = self.read(store, |rows| rows.get(offset_key(partition).as_slice()).map(|v| StoredOffset::decode(v)));
         stored.flatten().transpose()
     }
 
@@ -76,9 +63,7 @@ impl Backend for MemoryBackend {
         if let Some(rows) = stores.get_mut(store.index()) {
             let (from, to) = (partition_prefix(partition), partition_end(partition));
             rows.remove(offset_key(partition).as_slice());
-            rows.retain(|key, _| {
-                key.as_slice() < from.as_slice() || key.as_slice() >= to.as_slice()
-            });
+            rows.retain(|key, _| key.as_slice() < from.as_slice() || key.as_slice() >= to.as_slice());
         }
         Ok(())
     }
@@ -95,12 +80,9 @@ impl Backend for MemoryBackend {
         }
         // Copied first: the visitor sees a snapshot and may write meanwhile.
         let range = |rows: &Rows| -> Vec<(Vec<u8>, Vec<u8>)> {
-            rows.range::<[u8], _>((
-                std::ops::Bound::Included(from),
-                std::ops::Bound::Excluded(to),
-            ))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
+            rows.range::<[u8], _>((std::ops::Bound::Included(from), std::ops::Bound::Excluded(to)))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()
         };
         for (key, value) in self.read(store, range).unwrap_or_default() {
             if !visit(&key, &value) {

@@ -53,12 +53,7 @@ pub(crate) struct StoredOffset {
 
 impl StoredOffset {
     /// The mark of a store without changelog.
-    pub(crate) const UNLOGGED: Self = Self {
-        offset: -1,
-        topic_id: [0; 16],
-        wall_ms: 0,
-        stream_time: -1,
-    };
+    pub(crate) const UNLOGGED: Self = Self { offset: -1, topic_id: [0; 16], wall_ms: 0, stream_time: -1 };
 
     pub(crate) fn encode(&self) -> [u8; OFFSET_VALUE_BYTES] {
         let mut bytes = [0; OFFSET_VALUE_BYTES];
@@ -72,42 +67,23 @@ impl StoredOffset {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
         let corrupt = || StoreError::Corrupt {
-            message: format!(
-                "a stored offset of {} bytes and version {:?}",
-                bytes.len(),
-                bytes.first()
-            ),
+            message: format!("a stored offset of {} bytes and version {:?}", bytes.len(), bytes.first()),
         };
         if bytes.first() != Some(&VERSION) || bytes.len() != OFFSET_VALUE_BYTES {
             return Err(corrupt());
         }
         let i64_at = |at: usize| -> Result<i64, StoreError> {
-            let part = bytes
-                .get(at..at + 8)
-                .and_then(|part| <[u8; 8]>::try_from(part).ok());
+            let part = bytes.get(at..at + 8).and_then(|part| <[u8; 8]>::try_from(part).ok());
             part.map(i64::from_be_bytes).ok_or_else(corrupt)
         };
-        let topic_id = bytes
-            .get(9..25)
-            .and_then(|part| <[u8; 16]>::try_from(part).ok())
-            .ok_or_else(corrupt)?;
-        Ok(Self {
-            offset: i64_at(1)?,
-            topic_id,
-            wall_ms: i64_at(25)?,
-            stream_time: i64_at(33)?,
-        })
+        let topic_id = bytes.get(9..25).and_then(|part| <[u8; 16]>::try_from(part).ok()).ok_or_else(corrupt)?;
+        Ok(Self { offset: i64_at(1)?, topic_id, wall_ms: i64_at(25)?, stream_time: i64_at(33)? })
     }
 
     /// Whether the state under this offset may be continued: the changelog is the same topic, and it was written recently
     /// enough (half of the changelog's `delete.retention.ms`) that no tombstone it misses can have been compacted away.
     /// Otherwise the partition is dropped and restored from the beginning.
-    pub(crate) fn is_usable(
-        &self,
-        topic_id: [u8; 16],
-        now_ms: i64,
-        delete_retention_ms: i64,
-    ) -> bool {
+    pub(crate) fn is_usable(&self, topic_id: [u8; 16], now_ms: i64, delete_retention_ms: i64) -> bool {
         let age = now_ms.saturating_sub(self.wall_ms);
         self.offset >= 0 && self.topic_id == topic_id && age <= delete_retention_ms / 2
     }
@@ -117,12 +93,7 @@ impl StoredOffset {
 mod tests {
     use super::*;
 
-    const SAMPLE: StoredOffset = StoredOffset {
-        offset: 258,
-        topic_id: [7; 16],
-        wall_ms: 1_000,
-        stream_time: 999,
-    };
+    const SAMPLE: StoredOffset = StoredOffset { offset: 258, topic_id: [7; 16], wall_ms: 1_000, stream_time: 999 };
 
     #[test]
     fn keys_of_offsets_are_above_every_partition() {
@@ -136,18 +107,9 @@ mod tests {
         let bytes = SAMPLE.encode();
         assert_eq!(bytes[..9], [1, 0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(StoredOffset::decode(&bytes).unwrap(), SAMPLE);
-        assert!(matches!(
-            StoredOffset::decode(&bytes[..40]),
-            Err(StoreError::Corrupt { .. })
-        ));
-        assert!(matches!(
-            StoredOffset::decode(&[2; 41]),
-            Err(StoreError::Corrupt { .. })
-        ));
-        assert!(matches!(
-            StoredOffset::decode(&[]),
-            Err(StoreError::Corrupt { .. })
-        ));
+        assert!(matches!(StoredOffset::decode(&bytes[..40]), Err(StoreError::Corrupt { .. })));
+        assert!(matches!(StoredOffset::decode(&[2; 41]), Err(StoreError::Corrupt { .. })));
+        assert!(matches!(StoredOffset::decode(&[]), Err(StoreError::Corrupt { .. })));
     }
 
     #[test]

@@ -11,11 +11,7 @@ use std::fmt::Write as _;
 pub(crate) fn describe(topology: &Topology) -> String {
     let mut text = String::from("Topologies:\n ");
     for subtopology in topology.subtopologies() {
-        let nodes: Vec<&NodeSpec> = subtopology
-            .nodes
-            .iter()
-            .filter_map(|id| topology.node(*id))
-            .collect();
+        let nodes: Vec<&NodeSpec> = subtopology.nodes.iter().filter_map(|id| topology.node(*id)).collect();
         let _ = writeln!(text, "  Sub-topology: {}", subtopology.id);
         let family = Family::new(topology, &nodes);
         for node in family.in_print_order() {
@@ -28,9 +24,7 @@ pub(crate) fn describe(topology: &Topology) -> String {
 
 /// `String.hashCode` with the spread of `HashMap`.
 fn java_hash(text: &str) -> u32 {
-    let hash = text.encode_utf16().fold(0u32, |hash, unit| {
-        hash.wrapping_mul(31).wrapping_add(u32::from(unit))
-    });
+    let hash = text.encode_utf16().fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
     hash ^ (hash >> 16)
 }
 
@@ -41,11 +35,7 @@ fn hash_set_order(texts: &[&str]) -> Vec<usize> {
         capacity *= 2;
     }
     let mut order: Vec<usize> = (0..texts.len()).collect();
-    order.sort_by_key(|&at| {
-        texts
-            .get(at)
-            .map_or(0, |text| java_hash(text) & (capacity - 1))
-    });
+    order.sort_by_key(|&at| texts.get(at).map_or(0, |text| java_hash(text) & (capacity - 1)));
     order
 }
 
@@ -61,30 +51,16 @@ impl<'a> Family<'a> {
     fn new(topology: &'a Topology, nodes: &[&'a NodeSpec]) -> Self {
         let mut nodes = nodes.to_vec();
         nodes.sort_by_key(|node| (!matches!(node.kind, NodeKind::Source(_)), &node.name));
-        let order = hash_set_order(
-            &nodes
-                .iter()
-                .map(|node| node.name.as_str())
-                .collect::<Vec<_>>(),
-        );
+        let order = hash_set_order(&nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>());
         let count = nodes.len();
         let set = || (0..count).map(|_| TreeSet::default()).collect();
-        let mut family = Self {
-            nodes,
-            size: vec![1; count],
-            parents: set(),
-            children: set(),
-        };
+        let mut family = Self { nodes, size: vec![1; count], parents: set(), children: set() };
         for at in order {
             let Some(node) = family.nodes.get(at).copied() else {
                 continue;
             };
             for parent in node.parents.iter().filter_map(|id| topology.node(*id)) {
-                if let Some(parent) = family
-                    .nodes
-                    .iter()
-                    .position(|other| other.name == parent.name)
-                {
+                if let Some(parent) = family.nodes.iter().position(|other| other.name == parent.name) {
                     family.connect(parent, at);
                 }
             }
@@ -94,12 +70,7 @@ impl<'a> Family<'a> {
 
     /// Whether `a` is printed before `b` as things stand.
     fn before(nodes: &[&NodeSpec], size: &[usize], a: usize, b: usize) -> bool {
-        let key = |at: usize| {
-            (
-                std::cmp::Reverse(size.get(at)),
-                nodes.get(at).map(|node| &node.name),
-            )
-        };
+        let key = |at: usize| (std::cmp::Reverse(size.get(at)), nodes.get(at).map(|node| &node.name));
         key(a) < key(b)
     }
 
@@ -120,12 +91,7 @@ impl<'a> Family<'a> {
         if let Some(size) = self.size.get_mut(node) {
             *size += delta;
         }
-        for parent in self
-            .parents
-            .get(node)
-            .map(TreeSet::in_order)
-            .unwrap_or_default()
-        {
+        for parent in self.parents.get(node).map(TreeSet::in_order).unwrap_or_default() {
             self.grow(parent, delta);
         }
     }
@@ -144,52 +110,27 @@ impl<'a> Family<'a> {
 
     fn names(&self, of: &[TreeSet], node: usize) -> String {
         let at = of.get(node).map(TreeSet::in_order).unwrap_or_default();
-        let names: Vec<&str> = at
-            .iter()
-            .filter_map(|at| self.nodes.get(*at))
-            .map(|node| node.name.as_str())
-            .collect();
-        if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        }
+        let names: Vec<&str> = at.iter().filter_map(|at| self.nodes.get(*at)).map(|node| node.name.as_str()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
     fn print(&self, topology: &Topology, at: usize, text: &mut String) {
         let Some(node) = self.nodes.get(at) else {
             return;
         };
-        let (parents, children) = (
-            self.names(&self.parents, at),
-            self.names(&self.children, at),
-        );
+        let (parents, children) = (self.names(&self.parents, at), self.names(&self.children, at));
         let _ = match &node.kind {
             NodeKind::Source(sources) => {
-                let topics: Vec<String> = sources
-                    .iter()
-                    .filter_map(|id| topology.source(*id))
-                    .map(|s| s.topic.to_string())
-                    .collect();
+                let topics: Vec<String> =
+                    sources.iter().filter_map(|id| topology.source(*id)).map(|s| s.topic.to_string()).collect();
                 let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
-                let topics: Vec<&str> = hash_set_order(&topics)
-                    .iter()
-                    .filter_map(|at| topics.get(*at).copied())
-                    .collect();
-                writeln!(
-                    text,
-                    "    Source: {} (topics: [{}])\n      --> {children}",
-                    node.name,
-                    topics.join(", ")
-                )
+                let topics: Vec<&str> =
+                    hash_set_order(&topics).iter().filter_map(|at| topics.get(*at).copied()).collect();
+                writeln!(text, "    Source: {} (topics: [{}])\n      --> {children}", node.name, topics.join(", "))
             }
             NodeKind::Processor => {
-                let mut stores: Vec<&str> = node
-                    .stores
-                    .iter()
-                    .filter_map(|id| topology.store(*id))
-                    .map(|s| s.name.as_str())
-                    .collect();
+                let mut stores: Vec<&str> =
+                    node.stores.iter().filter_map(|id| topology.store(*id)).map(|s| s.name.as_str()).collect();
                 stores.sort_unstable();
                 let stores = stores.join(", ");
                 writeln!(
@@ -199,15 +140,8 @@ impl<'a> Family<'a> {
                 )
             }
             NodeKind::Sink(sink) => {
-                let topic = topology
-                    .sink(*sink)
-                    .map(|sink| sink.topic.to_string())
-                    .unwrap_or_default();
-                writeln!(
-                    text,
-                    "    Sink: {} (topic: {topic})\n      <-- {parents}",
-                    node.name
-                )
+                let topic = topology.sink(*sink).map(|sink| sink.topic.to_string()).unwrap_or_default();
+                writeln!(text, "    Sink: {} (topic: {topic})\n      <-- {parents}", node.name)
             }
         };
     }
@@ -245,10 +179,7 @@ impl TreeSet {
     }
 
     fn root_of_two(&self) -> usize {
-        self.elements
-            .iter()
-            .position(|at| Some(*at) == self.first)
-            .unwrap_or(0)
+        self.elements.iter().position(|at| Some(*at) == self.first).unwrap_or(0)
     }
 
     fn in_order(&self) -> Vec<usize> {
@@ -262,9 +193,7 @@ mod tests {
 
     #[test]
     fn hashes_and_their_order_are_javas() {
-        let plain = "abc"
-            .encode_utf16()
-            .fold(0u32, |h, u| h.wrapping_mul(31).wrapping_add(u32::from(u)));
+        let plain = "abc".encode_utf16().fold(0u32, |h, u| h.wrapping_mul(31).wrapping_add(u32::from(u)));
         assert_eq!(plain, 96354);
         let texts = ["lines", "a", "b", "q"]; // buckets of 16: 12, 1, 2 and 1
         assert_eq!(hash_set_order(&texts), [1, 3, 2, 0]);

@@ -48,9 +48,7 @@ pub enum BuildError {
         name: String,
     },
     /// Two repartitions of the same name ask for different numbers of partitions.
-    #[error(
-        "the repartition topic \"{name}\" is to have {first} partitions and {second}; ask for the same number"
-    )]
+    #[error("the repartition topic \"{name}\" is to have {first} partitions and {second}; ask for the same number")]
     PartitionsDiffer {
         /// The name that was given to it.
         name: String,

@@ -129,11 +129,7 @@ impl Graph {
     pub(crate) fn add_sink(&mut self, new: NewNode<'_>, topic: TopicName) -> SinkId {
         let id = self.next_sink();
         let node = NodeId(self.number(self.nodes.len(), "nodes"));
-        self.sinks.push(SinkSpec {
-            node,
-            node_name: new.name.clone(),
-            topic,
-        });
+        self.sinks.push(SinkSpec { node, node_name: new.name.clone(), topic });
         self.add_kind(new, NodeKind::Sink(id));
         id
     }
@@ -157,10 +153,7 @@ impl Graph {
             return;
         };
         if let Some(instead) = draft.named_by {
-            return self.refuse(BuildError::NotNameable {
-                name: name.to_owned(),
-                instead,
-            });
+            return self.refuse(BuildError::NotNameable { name: name.to_owned(), instead });
         }
         name.clone_into(&mut draft.name);
         self.checked(check_name(name));
@@ -182,10 +175,7 @@ impl Graph {
             return Err(BuildError::Empty);
         }
         self.check_unique()?;
-        let grouping = group(
-            &self.nodes.iter().map(Draft::shape).collect::<Vec<_>>(),
-            self.stores.len(),
-        );
+        let grouping = group(&self.nodes.iter().map(Draft::shape).collect::<Vec<_>>(), self.stores.len());
         Ok(self.freeze(&grouping))
     }
 
@@ -205,27 +195,18 @@ impl Graph {
         let mut topics = HashSet::new();
         for topic in self.sources.iter().map(|source| &source.topic) {
             if !topics.insert(topic) {
-                return Err(BuildError::TopicTwice {
-                    topic: topic.to_string(),
-                });
+                return Err(BuildError::TopicTwice { topic: topic.to_string() });
             }
         }
         Ok(())
     }
 
     fn freeze(self, grouping: &[u32]) -> Topology {
-        let mut ports: Vec<Vec<Vec<NodeId>>> = self
-            .nodes
-            .iter()
-            .map(|n| vec![Vec::new(); n.outputs])
-            .collect();
+        let mut ports: Vec<Vec<Vec<NodeId>>> = self.nodes.iter().map(|n| vec![Vec::new(); n.outputs]).collect();
         for (index, node) in self.nodes.iter().enumerate() {
             let child = NodeId(u16::try_from(index).unwrap_or(u16::MAX));
             for parent in &node.parents {
-                if let Some(port) = ports
-                    .get_mut(parent.0.index())
-                    .and_then(|p| p.get_mut(parent.1))
-                {
+                if let Some(port) = ports.get_mut(parent.0.index()).and_then(|p| p.get_mut(parent.1)) {
                     port.push(child);
                 }
             }
@@ -241,47 +222,17 @@ impl Graph {
                 subtopology: *subtopology,
             });
             let (make, sends_old) = (draft.make, draft.sends_old);
-            blueprint.parts.push(Part {
-                ports,
-                make,
-                subtopology: *subtopology,
-                sends_old,
-            });
+            blueprint.parts.push(Part { ports, make, subtopology: *subtopology, sends_old });
         }
         let mut stores = Vec::with_capacity(self.stores.len());
         for (spec, make) in self.stores {
             let (name, cached, logged) = (spec.name.clone(), spec.cached, spec.logged);
-            blueprint.stores.push(StorePart {
-                make,
-                name,
-                cached,
-                logged,
-            });
+            blueprint.stores.push(StorePart { make, name, cached, logged });
             stores.push(spec);
         }
-        blueprint.sources = self
-            .sources
-            .iter()
-            .map(|s| SourcePart {
-                node: s.node,
-                topic: s.topic.clone(),
-            })
-            .collect();
-        blueprint.sinks = self
-            .sinks
-            .iter()
-            .map(|s| SinkPart {
-                topic: s.topic.clone(),
-            })
-            .collect();
-        Topology::new(
-            blueprint,
-            nodes,
-            self.sources,
-            self.sinks,
-            stores,
-            self.repartitions,
-        )
+        blueprint.sources = self.sources.iter().map(|s| SourcePart { node: s.node, topic: s.topic.clone() }).collect();
+        blueprint.sinks = self.sinks.iter().map(|s| SinkPart { topic: s.topic.clone() }).collect();
+        Topology::new(blueprint, nodes, self.sources, self.sinks, stores, self.repartitions)
     }
 }
 

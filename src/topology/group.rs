@@ -75,12 +75,7 @@ mod tests {
 
     fn shape<'a>(name: &'a str, parents: &[u16], stores: &'a [StoreId]) -> Shape<'a> {
         let is_source = parents.is_empty();
-        Shape {
-            name,
-            is_source,
-            parents: parents.iter().map(|p| NodeId(*p)).collect(),
-            stores,
-        }
+        Shape { name, is_source, parents: parents.iter().map(|p| NodeId(*p)).collect(), stores }
     }
 
     #[test]

@@ -14,8 +14,6 @@ mod topology;
 pub use crate::node::TopicName;
 pub use error::BuildError;
 pub(crate) use graph::{Graph, NewNode, Port};
-pub(crate) use spec::{
-    NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology,
-};
+pub(crate) use spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology};
 pub use spec::{OffsetReset, TimestampPolicy};
 pub use topology::Topology;

@@ -1,8 +1,6 @@
 //! The finished topology.
 use super::describe::describe;
-use super::spec::{
-    NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology,
-};
+use super::spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology};
 use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
 use crate::node::{Blueprint, WireSettings, Wired, Wiring, WiringError};
 use std::fmt;
@@ -48,15 +46,7 @@ impl Topology {
         repartitions: Vec<RepartitionSpec>,
     ) -> Self {
         let subtopologies = subtopologies(&nodes, &stores);
-        Self {
-            blueprint,
-            nodes,
-            sources,
-            sinks,
-            stores,
-            repartitions,
-            subtopologies,
-        }
+        Self { blueprint, nodes, sources, sinks, stores, repartitions, subtopologies }
     }
 
     /// The topology as text, equal to what Kafka Streams prints for the same topology.
@@ -65,11 +55,7 @@ impl Topology {
     }
 
     /// Builds the nodes of one subtopology for the calling thread.
-    pub(crate) fn wire(
-        &self,
-        subtopology: u32,
-        settings: &WireSettings<'_>,
-    ) -> Result<Wired, WiringError> {
+    pub(crate) fn wire(&self, subtopology: u32, settings: &WireSettings<'_>) -> Result<Wired, WiringError> {
         Wiring::wire(&self.blueprint, subtopology, settings)
     }
 
@@ -126,11 +112,7 @@ impl fmt::Debug for Topology {
 }
 
 fn subtopologies(nodes: &[NodeSpec], stores: &[StoreSpec]) -> Vec<Subtopology> {
-    let count = nodes
-        .iter()
-        .map(|node| node.subtopology + 1)
-        .max()
-        .unwrap_or(0);
+    let count = nodes.iter().map(|node| node.subtopology + 1).max().unwrap_or(0);
     let mut all: Vec<Subtopology> = (0..count)
         .map(|id| Subtopology {
             id,
@@ -142,14 +124,10 @@ fn subtopologies(nodes: &[NodeSpec], stores: &[StoreSpec]) -> Vec<Subtopology> {
         })
         .collect();
     for (index, node) in nodes.iter().enumerate() {
-        let Some(of) = usize::try_from(node.subtopology)
-            .ok()
-            .and_then(|at| all.get_mut(at))
-        else {
+        let Some(of) = usize::try_from(node.subtopology).ok().and_then(|at| all.get_mut(at)) else {
             continue;
         };
-        of.nodes
-            .push(NodeId(u16::try_from(index).unwrap_or(u16::MAX)));
+        of.nodes.push(NodeId(u16::try_from(index).unwrap_or(u16::MAX)));
         match &node.kind {
             NodeKind::Source(sources) => of.sources.extend(sources),
             NodeKind::Sink(sink) => of.sinks.push(*sink),
@@ -157,14 +135,9 @@ fn subtopologies(nodes: &[NodeSpec], stores: &[StoreSpec]) -> Vec<Subtopology> {
         }
     }
     for (index, store) in stores.iter().enumerate() {
-        let home = store
-            .nodes
-            .first()
-            .and_then(|node| nodes.get(node.index()))
-            .map(|node| node.subtopology);
+        let home = store.nodes.first().and_then(|node| nodes.get(node.index())).map(|node| node.subtopology);
         if let Some(of) = home.and_then(|at| all.get_mut(usize::try_from(at).ok()?)) {
-            of.stores
-                .push(StoreId(u16::try_from(index).unwrap_or(u16::MAX)));
+            of.stores.push(StoreId(u16::try_from(index).unwrap_or(u16::MAX)));
         }
     }
     all
