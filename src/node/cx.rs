@@ -6,8 +6,8 @@ use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
 
 /// What the thread offers its nodes: the stream thread implements it over its producer, the driver records.
 pub(crate) trait Port {
-    /// Takes a record for a sink. `partition: None` asks for the default partitioner: murmur2 of the key; a null key goes anywhere.
-    fn produce(&self, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
+    /// Takes a record of `task` for a sink; the acknowledgement is counted for that task. `partition: None` asks for the default partitioner: murmur2 of the key; a null key goes anywhere.
+    fn produce(&self, task: TaskId, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
 
     /// Takes a changelog record: `key` is the store's key without the partition prefix, `value: None` a tombstone.
     fn changelog(&self, store: StoreId, partition: u32, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Flow;
