@@ -30,9 +30,11 @@ pub(crate) mod dsl;
 pub mod testing;
 pub(crate) mod worker;
 
+pub use budget::{Floor, Memory, MemoryReport, ModuleMemory, Plan, PlanError, Row, RowId};
 pub use codec::{
     Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place,
     Read, Schema, Scratch, Side, Unread, Utf8, local,
 };
 pub use node::{BoxError, Fn1, Fn2, Fn3};
 pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
+pub use plimsoll_alloc::Module;

@@ -1,4 +1,5 @@
-//! What every room may use: identities, clocks and named limits.
+//! What every room may use: identities, clocks, named limits and byte sizes as text.
 pub(crate) mod clock;
 pub(crate) mod id;
 pub(crate) mod limits;
+pub(crate) mod text;
