@@ -1,7 +1,7 @@
 //! The seam between stores and where their committed rows lie: RocksDB in an application, memory in the driver.
 //!
-//! Rows are bytes under `partition ‖ key` (see [`super::offset`]); what they mean is the overlay's business. All methods may be
-//! called from any thread; writes are atomic.
+//! Rows are bytes under `partition ‖ key` (see [`super::offset`]); what they mean is the overlay's business. All
+//! methods may be called from any thread; writes are atomic.
 use super::batch::StoreBatch;
 use super::error::StoreError;
 use super::offset::{StoredOffset, partition_end, partition_prefix};
@@ -9,8 +9,8 @@ use crate::base::id::StoreId;
 
 /// Committed rows of all persistent stores of the process.
 pub(crate) trait Backend: Send + Sync {
-    /// Replaces `into` by the value of a key (partition prefix, then the user's key); false and an empty `into` when there is
-    /// none. No allocation once `into` is large enough and the row is in memory.
+    /// Replaces `into` by the value of a key (partition prefix, then the user's key); false and an empty `into` when
+    /// there is none. No allocation once `into` is large enough and the row is in memory.
     fn get(&self, store: StoreId, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError>;
 
     /// Applies all operations of the batch, or none. May wait for room in the memtables, at most until a deadline.
@@ -22,8 +22,8 @@ pub(crate) trait Backend: Send + Sync {
     /// Deletes all rows of a partition and its offset. Killed at any step, what is left has no offset.
     fn drop_partition(&self, store: StoreId, partition: u32) -> Result<(), StoreError>;
 
-    /// Visits rows from `from` (included) to `to` (excluded) in the order of their bytes, as they were when the scan began,
-    /// until `visit` returns false. The visitor may call the backend.
+    /// Visits rows from `from` (included) to `to` (excluded) in the order of their bytes, as they were when the scan
+    /// began, until `visit` returns false. The visitor may call the backend.
     fn scan(
         &self,
         store: StoreId,
@@ -32,7 +32,8 @@ pub(crate) trait Backend: Send + Sync {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError>;
 
-    /// To be called before a partition is restored: where to go on, or `None` after wiping rows that no offset vouches for.
+    /// To be called before a partition is restored: where to go on, or `None` after wiping rows that no offset vouches
+    /// for.
     fn begin_restore(&self, store: StoreId, partition: u32) -> Result<Option<StoredOffset>, StoreError> {
         let stored = self.offset(store, partition)?;
         if stored.is_none() {

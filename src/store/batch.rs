@@ -1,9 +1,9 @@
 //! A batch of operations for the backend, as bytes in one buffer of fixed capacity.
 //!
-//! Each operation is a kind byte (0 delete, 1 put), the store's number (2 bytes), the lengths of key and value (4 bytes each),
-//! the key and the value, all little-endian. The backend walks the bytes once; nothing is allocated after construction.
-//! Owned by the thread that commits or restores; its bound is the capacity given at construction.
-use super::offset::{StoredOffset, offset_key};
+//! Each operation is a kind byte (0 delete, 1 put), the store's number (2 bytes), the lengths of key and value (4 bytes
+//! each), the key and the value, all little-endian. The backend walks the bytes once; nothing is allocated after
+//! construction. Owned by the thread that commits or restores; its bound is the capacity given at construction.
+use super::offset::{OFFSET_KEY_BYTES, OFFSET_VALUE_BYTES, StoredOffset, offset_key};
 use crate::base::id::StoreId;
 
 /// Bytes of an operation beside its key and value.
@@ -11,8 +11,8 @@ pub(crate) const OP_HEADER_BYTES: usize = 11;
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
 
-/// The batch has no room for this operation. Write it, clear it and try again; with an empty batch the record is larger than
-/// its row.
+/// The batch has no room for this operation. Write it, clear it and try again; with an empty batch the record is larger
+/// than its row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the store batch has no room: {needed} of {capacity} bytes would be in use")]
 pub(crate) struct BatchFull {
@@ -40,6 +40,14 @@ pub(crate) struct StoreBatch {
 }
 
 impl StoreBatch {
+    /// Bytes that setting an offset takes.
+    pub(crate) const OFFSET_OP_BYTES: usize = OP_HEADER_BYTES + OFFSET_KEY_BYTES + OFFSET_VALUE_BYTES;
+
+    /// Bytes that an operation takes.
+    pub(crate) fn op_bytes(key: usize, value: usize) -> usize {
+        OP_HEADER_BYTES.saturating_add(key).saturating_add(value)
+    }
+
     /// A batch of at most this many bytes, allocated here and never again.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { bytes: Vec::with_capacity(capacity), capacity, count: 0 }

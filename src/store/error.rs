@@ -18,7 +18,10 @@ pub enum Severity {
 #[non_exhaustive]
 pub enum StoreError {
     /// Another process has the state directory open.
-    #[error("state directory {path} is in use by {}; stop it or choose another state directory", holder_text(*holder))]
+    #[error(
+        "state directory {path} is in use by {}; stop it or choose another state directory",
+        holder_text(*holder)
+    )]
     Locked {
         /// The state directory.
         path: PathBuf,
@@ -26,16 +29,16 @@ pub enum StoreError {
         holder: Option<u32>,
     },
     /// The state directory cannot be created or written.
-    #[error("state directory {path} is not writable: {source}; grant write permission or choose another state directory")]
+    #[error("state directory {path} is not writable: {source}; allow writing or choose another state directory")]
     NotWritable {
         /// The state directory.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// A flush or compaction failed in the background and the database takes no more writes. What was not flushed is lost
-    /// locally; the database must be reopened and its partitions restored from their changelogs.
-    #[error("rocksdb stopped after a background error ({severity:?}): {message}; reopen the state and restore it from its changelogs")]
+    /// A flush or compaction failed in the background and the database takes no more writes. What was not flushed is
+    /// lost locally; the database must be reopened and its partitions restored from their changelogs.
+    #[error("rocksdb stopped after a background error ({severity:?}): {message}; it must be reopened and restored")]
     BackgroundError {
         /// How bad it is.
         severity: Severity,
@@ -43,7 +46,9 @@ pub enum StoreError {
         message: String,
     },
     /// The memtables' row stayed full until the deadline because flushes are too slow. Nothing was written; try again.
-    #[error("memtables stayed full for {waited_ms} ms ({used} of {row} bytes); the disk is too slow or the line too small")]
+    #[error(
+        "memtables stayed full for {waited_ms} ms ({used} of {row} bytes); use a faster disk or raise the memory line"
+    )]
     Stalled {
         /// How long the write waited, in milliseconds.
         waited_ms: u64,
@@ -53,7 +58,7 @@ pub enum StoreError {
         row: u64,
     },
     /// Stored bytes are not what was written.
-    #[error("state is corrupt: {message}; delete the state directory, its stores are restored from their changelogs")]
+    #[error("state is corrupt: {message}; delete the state directory, it is restored from the changelogs")]
     Corrupt {
         /// What was found.
         message: String,
@@ -65,20 +70,28 @@ pub enum StoreError {
         message: String,
     },
     /// RocksDB runs with another option than the plan counts on.
-    #[error("rocksdb option {option} is {found}, expected {expected}; do not open the state with another program's options")]
+    #[error("rocksdb option {option} is {found}, the plan counts on {expected}; raise the memory line")]
     Options {
         /// Name of the option.
-        option: &'static str,
+        option: String,
         /// Its value.
         found: u64,
         /// The value that was asked for.
         expected: u64,
     },
     /// The store is not one of those that were opened.
-    #[error("store number {store} was not opened; every persistent store of the topology must be named at open")]
+    #[error("{message}; every persistent store of the topology must be named at open")]
     UnknownStore {
-        /// Its number.
-        store: u16,
+        /// Its number, in words.
+        message: String,
+    },
+    /// A record is larger than the batch it must be written in.
+    #[error("a record needs {needed} bytes of a store batch of {capacity}; raise the memory line")]
+    TooLarge {
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes of the batch.
+        capacity: u64,
     },
 }
 

@@ -1,4 +1,5 @@
-//! A backend in memory, for the driver and the simulation: same contract as RocksDB's, no bound (the test is the bound).
+//! A backend in memory, for the driver and the simulation: same contract as RocksDB's, no bound (the test is the
+//! bound).
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
@@ -54,7 +55,8 @@ impl Backend for MemoryBackend {
     }
 
     fn offset(&self, store: StoreId, partition: u32) -> Result<Option<StoredOffset>, StoreError> {
-        let stored = self.read(store, |rows| rows.get(offset_key(partition).as_slice()).map(|v| StoredOffset::decode(v)));
+        let key = offset_key(partition);
+        let stored = self.read(store, |rows| rows.get(key.as_slice()).map(|value| StoredOffset::decode(value)));
         stored.flatten().transpose()
     }
 

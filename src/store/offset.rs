@@ -1,10 +1,10 @@
 //! Keys of a store on disk, and the changelog offset that lies beside its data.
 //!
-//! A row's key is the 4-byte big-endian partition followed by the user's key. Offsets lie in the same family and in the same
-//! write batch, under a prefix that is no partition (partitions are below 2³¹), so that no deletion of a partition's range or
-//! files covers them. A partition with rows but without an offset is a half-dropped or half-restored one: it is deleted at
-//! open and before a restore. So every partition that has rows has an offset; a store without changelog writes
-//! [`StoredOffset::UNLOGGED`].
+//! A row's key is the 4-byte big-endian partition followed by the user's key. Offsets lie in the same family and in the
+//! same write batch, under a prefix that is no partition (partitions are below 2³¹), so that no deletion of a
+//! partition's range or files covers them. A partition with rows but without an offset is a half-dropped or
+//! half-restored one: it is deleted at open and before a restore. So every partition that has rows has an offset; a
+//! store without changelog writes [`StoredOffset::UNLOGGED`].
 use super::error::StoreError;
 
 /// Bytes of the partition in front of every key.
@@ -80,9 +80,9 @@ impl StoredOffset {
         Ok(Self { offset: i64_at(1)?, topic_id, wall_ms: i64_at(25)?, stream_time: i64_at(33)? })
     }
 
-    /// Whether the state under this offset may be continued: the changelog is the same topic, and it was written recently
-    /// enough (half of the changelog's `delete.retention.ms`) that no tombstone it misses can have been compacted away.
-    /// Otherwise the partition is dropped and restored from the beginning.
+    /// Whether the state under this offset may be continued: the changelog is the same topic, and it was written
+    /// recently enough (half of the changelog's `delete.retention.ms`) that no tombstone it misses can have been
+    /// compacted away. Otherwise the partition is dropped and restored from the beginning.
     pub(crate) fn is_usable(&self, topic_id: [u8; 16], now_ms: i64, delete_retention_ms: i64) -> bool {
         let age = now_ms.saturating_sub(self.wall_ms);
         self.offset >= 0 && self.topic_id == topic_id && age <= delete_retention_ms / 2

@@ -1,0 +1,264 @@
+//! The backend on disk: one RocksDB a process, a column family per store, no write-ahead log (the changelog is the
+//! log).
+//!
+//! Owns the state directory (its lock and the database in it). Invariant: a partition that has rows has an offset,
+//! except while it is being dropped or restored, and a crash then leaves rows without an offset, never an offset
+//! without its rows; such rows are deleted at open. Memory: memtables and block cache stay within the sizes of
+//! [`RocksSettings`]; see `native/`.
+//!
+//! Families of stores that the topology no longer has are dropped at open: each would take memory that no plan counts,
+//! and a store that comes back is restored from its changelog. Their names are in [`RocksBackend::dropped_stores`].
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use super::backend::Backend;
+use super::batch::StoreBatch;
+use super::error::{Severity, StoreError};
+use super::offset::{OFFSET_VALUE_BYTES, StoredOffset, offset_key, partition_end, partition_prefix};
+use super::rocks_lock::DirLock;
+use crate::base::id::StoreId;
+use crate::ffi::rocks::{Db, DbMemory, DbOptions, RocksError, RocksErrorKind};
+
+/// Where the database lies below the state directory.
+const DATABASE: &str = "rocksdb";
+/// In front of a store's name in its family's name, so that a store may be named "default".
+const FAMILY: &str = "store.";
+/// Data that lies unflushed for so long is flushed, so that little is restored after a crash.
+pub(crate) const FLUSH_AGE_MS: u64 = 10 * 60 * 1000;
+
+/// What to open, and with how much memory.
+#[derive(Clone, Debug)]
+pub(crate) struct RocksSettings {
+    /// The application's own directory; made if it is missing.
+    pub(crate) directory: PathBuf,
+    /// Every persistent store of the topology.
+    pub(crate) stores: Vec<(StoreId, String)>,
+    /// Sizes from the plan.
+    pub(crate) options: DbOptions,
+}
+
+impl RocksSettings {
+    /// Names of families by store number; numbers without a persistent store stay empty.
+    fn families(&self) -> Vec<String> {
+        let count = self.stores.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0);
+        let mut families = vec![String::new(); count];
+        for (id, name) in &self.stores {
+            if let Some(family) = families.get_mut(id.index()) {
+                *family = format!("{FAMILY}{name}");
+            }
+        }
+        families
+    }
+}
+
+/// RocksDB as [`Backend`].
+#[derive(Debug)]
+pub(crate) struct RocksBackend {
+    settings: RocksSettings,
+    dropped: Vec<String>,
+    // Empty only when reopening failed; shared by all readers and writers, exclusive to reopening.
+    db: RwLock<Option<Db>>,
+    // Last, so that it is released when the database is closed.
+    _lock: DirLock,
+}
+
+impl RocksBackend {
+    /// Locks the state directory, opens the database in it and deletes rows that no offset vouches for.
+    pub(crate) fn open(settings: RocksSettings) -> Result<Self, StoreError> {
+        let lock = DirLock::acquire(&settings.directory)?;
+        let db = open_database(&settings)?;
+        let dropped = db.dropped().iter().map(|name| name.trim_start_matches(FAMILY).to_owned()).collect();
+        Ok(Self { settings, dropped, db: RwLock::new(Some(db)), _lock: lock })
+    }
+
+    /// Stores that were on disk but are not in the topology; their rows were deleted at open.
+    pub(crate) fn dropped_stores(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// Closes and opens the database again, after a background error. What was not flushed is gone: every task must go
+    /// on from the offsets that are stored now.
+    pub(crate) fn reopen(&self) -> Result<(), StoreError> {
+        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        drop(db.take());
+        *db = Some(open_database(&self.settings)?);
+        Ok(())
+    }
+
+    /// The background error that stopped the database, if one did: then [`reopen`](Self::reopen) and restore.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.with(|db| db.background_error().map_or(Ok(()), Err))
+    }
+
+    /// Starts flushing every store that has had unflushed data for `age_ms`. The owning thread calls it now and then
+    /// with [`FLUSH_AGE_MS`]. Returns how many stores.
+    pub(crate) fn flush_older_than(&self, age_ms: u64) -> Result<usize, StoreError> {
+        self.with(|db| db.flush_older_than(age_ms))
+    }
+
+    /// Starts flushing the store with the largest memtable: a lever of the governor. False when nothing is left to
+    /// flush.
+    pub(crate) fn flush_largest(&self) -> Result<bool, StoreError> {
+        self.with(Db::flush_largest)
+    }
+
+    /// Flushes one store and waits for the end.
+    pub(crate) fn flush(&self, store: StoreId) -> Result<(), StoreError> {
+        self.with(|db| db.flush(store.0))
+    }
+
+    /// Changes the capacity of the block cache: a lever of the governor.
+    pub(crate) fn set_cache_bytes(&self, bytes: u64) -> Result<(), StoreError> {
+        self.with(|db| {
+            db.set_cache_bytes(bytes);
+            Ok(())
+        })
+    }
+
+    /// Memory of the database as RocksDB counts it.
+    pub(crate) fn memory(&self) -> Result<DbMemory, StoreError> {
+        self.with(|db| Ok(db.memory()))
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&Db) -> Result<T, RocksError>) -> Result<T, StoreError> {
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(db) = db.as_ref() else {
+            return Err(StoreError::Io { message: "the database could not be reopened".to_owned() });
+        };
+        call(db).map_err(|error| store_error(error, self.settings.options.stall_deadline_ms))
+    }
+}
+
+impl Backend for RocksBackend {
+    fn get(&self, store: StoreId, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError> {
+        self.with(|db| db.get(store.0, key, into))
+    }
+
+    fn write(&self, batch: &StoreBatch) -> Result<(), StoreError> {
+        self.with(|db| db.write(batch.as_bytes()))
+    }
+
+    fn offset(&self, store: StoreId, partition: u32) -> Result<Option<StoredOffset>, StoreError> {
+        let mut bytes = Vec::with_capacity(OFFSET_VALUE_BYTES);
+        let found = self.with(|db| db.get(store.0, &offset_key(partition), &mut bytes))?;
+        found.then(|| StoredOffset::decode(&bytes)).transpose()
+    }
+
+    fn drop_partition(&self, store: StoreId, partition: u32) -> Result<(), StoreError> {
+        self.with(|db| drop_partition(db, store.0, partition))
+    }
+
+    fn scan(
+        &self,
+        store: StoreId,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        if from >= to {
+            return Ok(());
+        }
+        self.with(|db| {
+            let mut rows = db.rows(store.0, from, to)?;
+            while let Some((key, value)) = rows.next()? {
+                if !visit(key, value) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn open_database(settings: &RocksSettings) -> Result<Db, StoreError> {
+    let path = settings.directory.join(DATABASE);
+    let open = Db::open(&path, &settings.families(), &settings.options).and_then(|db| {
+        for (store, _) in &settings.stores {
+            sweep(&db, store.0)?;
+        }
+        Ok(db)
+    });
+    open.map_err(|error| store_error(error, settings.options.stall_deadline_ms))
+}
+
+/// Deletes every partition that has rows but no offset: what a killed drop or first restore left.
+fn sweep(db: &Db, store: u16) -> Result<(), RocksError> {
+    let mut from = partition_prefix(0);
+    let end = [0xff; 4];
+    let mut offset = Vec::with_capacity(OFFSET_VALUE_BYTES);
+    loop {
+        let partition = match db.rows(store, &from, &end)?.next()? {
+            Some((key, _)) => match key.first_chunk::<4>() {
+                Some(prefix) => u32::from_be_bytes(*prefix),
+                None => return Err(short_key(key.len())),
+            },
+            None => return Ok(()),
+        };
+        if !db.get(store, &offset_key(partition), &mut offset)? {
+            delete_rows(db, store, partition)?;
+        }
+        from = partition_end(partition);
+    }
+}
+
+fn short_key(len: usize) -> RocksError {
+    let message = format!("a key of {len} bytes has no partition");
+    RocksError { kind: RocksErrorKind::Corruption, severity: 0, message }
+}
+
+/// The offset goes first, and is on disk as gone before any row is: deleting files lasts at once, a tombstone only when
+/// flushed.
+fn drop_partition(db: &Db, store: u16, partition: u32) -> Result<(), RocksError> {
+    let key = offset_key(partition);
+    let mut stored = Vec::with_capacity(OFFSET_VALUE_BYTES);
+    if db.get(store, &key, &mut stored)? {
+        let mut batch = StoreBatch::with_capacity(64);
+        // Always fits.
+        let _ = batch.delete(StoreId(store), &key);
+        step("drop-begun");
+        db.write(batch.as_bytes())?;
+        step("drop-offset-deleted");
+        db.flush(store)?;
+    }
+    step("drop-offset-flushed");
+    delete_rows(db, store, partition)
+}
+
+fn delete_rows(db: &Db, store: u16, partition: u32) -> Result<(), RocksError> {
+    let (from, to) = (partition_prefix(partition), partition_end(partition));
+    db.delete_files(store, &from, &to)?;
+    step("drop-files-deleted");
+    db.delete_range(store, &from, &to)?;
+    step("drop-range-deleted");
+    Ok(())
+}
+
+fn store_error(error: RocksError, deadline_ms: u64) -> StoreError {
+    let message = error.message;
+    let severity = match error.severity {
+        2 => Some(Severity::Hard),
+        3 => Some(Severity::Fatal),
+        4.. => Some(Severity::Unrecoverable),
+        _ => None,
+    };
+    if let Some(severity) = severity {
+        return StoreError::BackgroundError { severity, message };
+    }
+    match error.kind {
+        RocksErrorKind::Corruption => StoreError::Corrupt { message },
+        RocksErrorKind::Stalled { used, row } => StoreError::Stalled { waited_ms: deadline_ms, used, row },
+        RocksErrorKind::WrongOption { found, expected } => StoreError::Options { option: message, found, expected },
+        RocksErrorKind::UnknownStore => StoreError::UnknownStore { message },
+        RocksErrorKind::Io | RocksErrorKind::Other => StoreError::Io { message },
+    }
+}
+
+/// A place where tests kill the process.
+#[cfg(not(test))]
+#[inline]
+fn step(_name: &str) {}
+#[cfg(test)]
+use tests::step;
+
+#[cfg(test)]
+mod tests;

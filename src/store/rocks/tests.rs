@@ -1,0 +1,475 @@
+//! The backend on disk against its contract, crashes, a full cache, full memtables and unusable directories. Crashes
+//! are child processes: this test binary runs itself with the name of a scene in its environment.
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::super::contract;
+use super::*;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const A: StoreId = StoreId(0);
+const B: StoreId = StoreId(1);
+const ROWS: u32 = 3000;
+
+const SCENE: &str = "PLIMSOLL_TEST_SCENE";
+const DIRECTORY: &str = "PLIMSOLL_TEST_DIRECTORY";
+const KILL_AT: &str = "PLIMSOLL_TEST_KILL_AT";
+
+/// The real process dies here when the scene says so.
+pub(super) fn step(name: &str) {
+    if std::env::var(KILL_AT).is_ok_and(|at| at == name) {
+        die();
+    }
+}
+
+fn die() {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+}
+
+fn options() -> DbOptions {
+    DbOptions {
+        cache_bytes: MIB,
+        memtable_bytes: 2 * MIB,
+        batch_bytes: 256 * KIB,
+        target_file_bytes: 64 * KIB,
+        max_open_files: 64,
+        stall_deadline_ms: 30_000,
+    }
+}
+
+fn settings(directory: &Path, stores: usize) -> RocksSettings {
+    let stores = (0..stores).map(|i| (StoreId(i.try_into().unwrap()), format!("s{i}"))).collect();
+    RocksSettings { directory: directory.to_owned(), stores, options: options() }
+}
+
+fn open(directory: &Path) -> RocksBackend {
+    RocksBackend::open(settings(directory, 2)).unwrap()
+}
+
+fn key(partition: u32, i: u32) -> [u8; 8] {
+    let mut key = [0; 8];
+    key[..4].copy_from_slice(&partition_prefix(partition));
+    key[4..].copy_from_slice(&i.to_be_bytes());
+    key
+}
+
+fn at(offset: i64) -> StoredOffset {
+    StoredOffset { offset, topic_id: [1; 16], wall_ms: 2, stream_time: 3 }
+}
+
+/// Rows of 100 bytes in batches of 500, the offset in the last.
+fn fill(backend: &dyn Backend, store: StoreId, partition: u32, rows: u32) {
+    let mut batch = StoreBatch::with_capacity(256 << 10);
+    for i in 0..rows {
+        batch.put(store, &key(partition, i), &value(i)).unwrap();
+        if i % 500 == 499 {
+            backend.write(&batch).unwrap();
+            batch.clear();
+        }
+    }
+    batch.set_offset(store, partition, &at(rows.into())).unwrap();
+    backend.write(&batch).unwrap();
+}
+
+/// 100 bytes that do not compress away.
+fn value(i: u32) -> [u8; 100] {
+    let mut state = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    std::array::from_fn(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    })
+}
+
+fn count(backend: &RocksBackend, store: StoreId, partition: u32) -> u32 {
+    let mut rows = 0;
+    backend
+        .scan(store, &partition_prefix(partition), &partition_end(partition), &mut |key, value_found| {
+            let i = u32::from_be_bytes(key[4..].try_into().unwrap());
+            assert_eq!(value_found, value(i));
+            rows += 1;
+            true
+        })
+        .unwrap();
+    rows
+}
+
+fn offset(backend: &RocksBackend, partition: u32) -> Option<i64> {
+    backend.offset(A, partition).unwrap().map(|stored| stored.offset)
+}
+
+fn child(scene: &str, directory: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "store::rocks::tests::scene_of_a_child_process", "--ignored", "--nocapture"]);
+    command.env(SCENE, scene).env(DIRECTORY, directory);
+    command
+}
+
+fn killed(output: &Output) -> bool {
+    output.status.signal() == Some(9)
+}
+
+#[test]
+#[ignore = "run by other tests as a process of its own"]
+fn scene_of_a_child_process() {
+    let Ok(scene) = std::env::var(SCENE) else { return };
+    let directory = std::path::PathBuf::from(std::env::var(DIRECTORY).unwrap());
+    match scene.as_str() {
+        "crash" => {
+            let backend = open(&directory);
+            fill(&backend, A, 1, 10);
+            backend.flush(A).unwrap();
+            fill(&backend, A, 2, 10);
+            die();
+        }
+        "drop" => {
+            let backend = open(&directory);
+            for partition in 0..3 {
+                fill(&backend, A, partition, ROWS);
+                backend.flush(A).unwrap();
+            }
+            backend.with(|db| db.compact(A.0)).unwrap();
+            backend.drop_partition(A, 1).unwrap();
+            die();
+        }
+        "hold" => {
+            let _held = open(&directory);
+            println!("held");
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+        }
+        "unwritable" => {
+            let error = RocksBackend::open(settings(&directory, 2)).unwrap_err();
+            println!("{error:?}");
+        }
+        other => panic!("no scene {other}"),
+    }
+}
+
+#[test]
+fn it_keeps_the_contract_of_a_backend() {
+    for test in [
+        contract::rows_and_offsets_are_written_together,
+        contract::a_scan_is_bounded_ordered_and_a_snapshot,
+        contract::a_dropped_partition_leaves_its_neighbours,
+        contract::rows_without_an_offset_are_wiped_before_a_restore,
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        test(&open(directory.path()));
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_kill_9_with_its_offset_and_the_rest_is_gone_with_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = child("crash", directory.path()).output().unwrap();
+    assert!(killed(&output), "{output:?}");
+    let backend = open(directory.path());
+    assert_eq!((offset(&backend, 1), count(&backend, A, 1)), (Some(10), 10));
+    assert_eq!((offset(&backend, 2), count(&backend, A, 2)), (None, 0));
+}
+
+#[test]
+fn a_clean_close_keeps_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = open(directory.path());
+    fill(&backend, A, 1, 700);
+    drop(backend);
+    let backend = open(directory.path());
+    assert_eq!((offset(&backend, 1), count(&backend, A, 1)), (Some(700), 700));
+}
+
+#[test]
+fn a_drop_that_is_killed_at_any_step_leaves_no_silent_hole() {
+    let mut holes_on_disk = 0;
+    let steps = [
+        ("drop-begun", true),
+        ("drop-offset-deleted", true),
+        ("drop-offset-flushed", false),
+        ("drop-files-deleted", false),
+        ("drop-range-deleted", false),
+        ("at the end", false),
+    ];
+    for (step, is_kept) in steps {
+        let directory = tempfile::tempdir().unwrap();
+        let output = child("drop", directory.path()).env(KILL_AT, step).output().unwrap();
+        assert!(killed(&output), "{step}: {output:?}");
+        if !is_kept {
+            holes_on_disk += u32::from(raw_rows(directory.path()) < ROWS);
+        }
+        let backend = open(directory.path());
+        let expected = if is_kept { (Some(ROWS.into()), ROWS) } else { (None, 0) };
+        assert_eq!((offset(&backend, 1), count(&backend, A, 1)), expected, "{step}");
+        for neighbour in [0, 2] {
+            let found = (offset(&backend, neighbour), count(&backend, A, neighbour));
+            assert_eq!(found, (Some(ROWS.into()), ROWS), "{step}");
+        }
+    }
+    // The danger is real: files were gone while their range tombstone was not on disk.
+    assert!(holes_on_disk >= 2, "{holes_on_disk}");
+}
+
+/// Rows of partition 1 on disk before anybody deletes what has no offset.
+fn raw_rows(directory: &Path) -> u32 {
+    let db = Db::open(&directory.join(DATABASE), &settings(directory, 2).families(), &options()).unwrap();
+    let mut rows = db.rows(A.0, &partition_prefix(1), &partition_end(1)).unwrap();
+    let mut count = 0;
+    while rows.next().unwrap().is_some() {
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn reads_succeed_while_the_cache_is_full_of_pinned_blocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(directory.path(), 1);
+    settings.options.cache_bytes = 256 * KIB;
+    let backend = RocksBackend::open(settings).unwrap();
+    fill(&backend, A, 1, 20_000);
+    backend.flush(A).unwrap();
+    backend
+        .with(|db| {
+            let mut pins = Vec::new();
+            for i in (0..20_000).step_by(40) {
+                let mut rows = db.rows(A.0, &key(1, i), &partition_end(1))?;
+                assert_eq!(rows.next()?.map(|(found, _)| found.to_vec()), Some(key(1, i).to_vec()));
+                pins.push(rows);
+            }
+            let pinned = db.memory();
+            assert!(pinned.refused_inserts > 0, "the cache was never full: {pinned:?}");
+            let mut into = Vec::new();
+            for i in (0..20_000).step_by(301) {
+                assert!(db.get(A.0, &key(1, i), &mut into)?, "{i}");
+                assert_eq!(into, value(i));
+            }
+            let after = db.memory();
+            assert!(after.refused_inserts > pinned.refused_inserts + 20, "{after:?}");
+            // Scans that were refused hold their block beside the cache, counted in it; gets add nothing.
+            assert!(after.cache_used <= pinned.cache_used + 16 * KIB, "{pinned:?} {after:?}");
+            // Nor does a flush mind.
+            let mut batch = StoreBatch::with_capacity(4096);
+            batch.put(A, &key(2, 0), &value(0)).unwrap();
+            db.write(batch.as_bytes())?;
+            db.flush(A.0)?;
+            assert_eq!(db.background_error(), None);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(count(&backend, A, 1), 20_000);
+}
+
+#[test]
+fn memtables_of_thirty_stores_stay_within_their_row() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = RocksBackend::open(settings(directory.path(), 30)).unwrap();
+    let done = AtomicBool::new(false);
+    let most = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut most = 0;
+            while !done.load(Ordering::Relaxed) {
+                most = most.max(backend.memory().unwrap().memtables);
+                std::thread::yield_now();
+            }
+            most
+        });
+        let mut batch = StoreBatch::with_capacity(256 << 10);
+        for round in 0..150 {
+            batch.clear();
+            for store in 0..30 {
+                for i in 0..20 {
+                    batch.put(StoreId(store), &key(1, round * 20 + i), &value(i)).unwrap();
+                }
+            }
+            backend.write(&batch).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        watcher.join().unwrap()
+    });
+    let memory = backend.memory().unwrap();
+    // 9.7 MB of rows went through 2 MiB.
+    assert!(most > MIB && most <= 2 * MIB, "{most}");
+    assert!(memory.waits > 0);
+    assert!(backend.get(StoreId(29), &key(1, 2999), &mut Vec::new()).unwrap());
+}
+
+#[test]
+fn one_record_larger_than_the_memtables_row_passes_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(directory.path(), 2);
+    settings.options.memtable_bytes = 256 * KIB;
+    let backend = RocksBackend::open(settings).unwrap();
+    fill(&backend, B, 1, 500);
+    let mut batch = StoreBatch::with_capacity(600 << 10);
+    batch.put(A, &key(1, 0), &vec![7; 512 << 10]).unwrap();
+    backend.write(&batch).unwrap();
+    let mut into = Vec::new();
+    assert!(backend.get(A, &key(1, 0), &mut into).unwrap());
+    assert_eq!(into.len(), 512 << 10);
+}
+
+#[test]
+fn a_write_that_finds_no_room_until_its_deadline_says_so_and_may_be_tried_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(directory.path(), 1);
+    settings.options.memtable_bytes = 256 * KIB;
+    settings.options.stall_deadline_ms = 0;
+    let backend = RocksBackend::open(settings).unwrap();
+    let mut batch = StoreBatch::with_capacity(100 << 10);
+    batch.put(A, &key(1, 0), &vec![7; 90 << 10]).unwrap();
+    let mut stalled = 0;
+    for _ in 0..50 {
+        match backend.write(&batch) {
+            Ok(()) => {}
+            Err(StoreError::Stalled { row, used, .. }) => {
+                assert!(row == 256 * KIB && used > row - 128 * KIB, "{used}");
+                stalled += 1;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!((1..50).contains(&stalled), "{stalled}");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    backend.write(&batch).unwrap();
+}
+
+#[test]
+fn a_directory_of_another_process_is_refused_and_its_holder_named() {
+    use std::io::BufRead;
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = child("hold", directory.path());
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut holder = command.spawn().unwrap();
+    let lines = std::io::BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("held")));
+    let refused = RocksBackend::open(settings(directory.path(), 2)).unwrap_err();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    match refused {
+        StoreError::Locked { path, holder: Some(pid) } => {
+            assert_eq!((path.as_path(), pid), (directory.path(), holder.id()))
+        }
+        other => panic!("{other:?}"),
+    }
+    open(directory.path());
+}
+
+#[test]
+fn an_unwritable_directory_is_refused_by_name() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o555)).unwrap();
+    let mut command = child("unwritable", directory.path());
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534); // root may write anywhere
+    }
+    let output = command.output().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("NotWritable { path:"), "{output:?}");
+}
+
+#[test]
+fn a_database_is_opened_again_with_other_sizes() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = open(directory.path());
+    fill(&backend, A, 1, 700);
+    drop(backend);
+    let mut settings = settings(directory.path(), 2);
+    settings.options = DbOptions {
+        cache_bytes: 3 * MIB,
+        memtable_bytes: MIB,
+        batch_bytes: 64 * KIB,
+        target_file_bytes: 128 * KIB,
+        max_open_files: 32,
+        stall_deadline_ms: 1_000,
+    };
+    let backend = RocksBackend::open(settings).unwrap();
+    assert_eq!(count(&backend, A, 1), 700);
+    assert_eq!(backend.memory().unwrap().cache_capacity, 3 * MIB);
+    backend.set_cache_bytes(MIB).unwrap();
+    assert_eq!(backend.memory().unwrap().cache_capacity, MIB);
+}
+
+#[test]
+fn a_store_that_left_the_topology_is_dropped_and_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = open(directory.path());
+    fill(&backend, A, 1, 5);
+    fill(&backend, B, 1, 5);
+    assert!(backend.dropped_stores().is_empty());
+    drop(backend);
+    // The store "s0" has another number now.
+    let mut moved = settings(directory.path(), 1);
+    moved.stores = vec![(StoreId(4), "s0".to_owned())];
+    let backend = RocksBackend::open(moved).unwrap();
+    assert_eq!(backend.dropped_stores(), ["s1"]);
+    assert_eq!(count(&backend, StoreId(4), 1), 5);
+    let unknown = backend.get(A, &key(1, 0), &mut Vec::new()).unwrap_err();
+    assert_eq!(
+        unknown.to_string(),
+        "store number 0 was not opened; every persistent store of the topology must be named at open"
+    );
+    drop(backend);
+    let backend = open(directory.path());
+    assert_eq!((count(&backend, A, 1), count(&backend, B, 1)), (5, 0));
+}
+
+#[test]
+fn after_a_background_error_writes_are_refused_until_the_database_is_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = open(directory.path());
+    fill(&backend, A, 1, 500);
+    backend.check().unwrap();
+    std::fs::remove_dir_all(directory.path().join(DATABASE)).unwrap();
+    assert!(backend.flush(A).is_err());
+    assert!(matches!(backend.check(), Err(StoreError::BackgroundError { .. })), "{:?}", backend.check());
+    let mut batch = StoreBatch::with_capacity(1024);
+    batch.put(A, &key(1, 0), b"refused").unwrap();
+    assert!(matches!(backend.write(&batch), Err(StoreError::BackgroundError { .. })));
+    backend.reopen().unwrap();
+    backend.check().unwrap();
+    assert_eq!((offset(&backend, 1), count(&backend, A, 1)), (None, 0));
+    fill(&backend, A, 1, 500);
+    assert_eq!(offset(&backend, 1), Some(500));
+}
+
+#[test]
+fn unflushed_data_is_flushed_when_it_is_old_enough_and_only_then() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = open(directory.path());
+    assert_eq!(backend.flush_older_than(0).unwrap(), 0);
+    fill(&backend, A, 1, 500);
+    assert_eq!(backend.flush_older_than(FLUSH_AGE_MS).unwrap(), 0);
+    assert_eq!(backend.flush_older_than(0).unwrap(), 1);
+    assert_eq!(backend.flush_older_than(0).unwrap(), 0);
+    fill(&backend, B, 1, 500);
+    assert!(backend.flush_largest().unwrap());
+    assert!(!backend.flush_largest().unwrap());
+}
+
+#[test]
+fn threads_read_while_others_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = open(directory.path());
+    fill(&backend, A, 0, 2_000);
+    std::thread::scope(|scope| {
+        for partition in 1..3 {
+            let backend = &backend;
+            scope.spawn(move || fill(backend, A, partition, 2_000));
+            scope.spawn(move || {
+                let mut into = Vec::new();
+                for i in 0..2_000 {
+                    assert!(backend.get(A, &key(0, i), &mut into).unwrap());
+                    assert_eq!(into, value(i));
+                }
+            });
+        }
+    });
+    for partition in 0..3 {
+        assert_eq!(count(&backend, A, partition), 2_000);
+    }
+}
