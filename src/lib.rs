@@ -38,3 +38,4 @@ pub use codec::{
 pub use node::{BoxError, Fn1, Fn2, Fn3};
 pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
 pub use plimsoll_alloc::Module;
+pub use wire::{Compression, ErrorCode, WireError};

@@ -1,0 +1,36 @@
+//! Kafka's requests and responses, as far as the data path speaks them. One API a file.
+//!
+//! A request is written into a buffer of the caller ([`super::Writer`]); a response is read in place, by values that
+//! borrow its frame. Reading a response never allocates. Which version is spoken is chosen by [`Offered`], from the
+//! broker's ApiVersions. Format: Kafka's message definitions (`clients/src/main/resources/common/message`).
+mod api;
+mod api_versions;
+mod fetch;
+mod find_coordinator;
+mod init_producer_id;
+mod items;
+mod list_offsets;
+mod metadata;
+mod offset_for_leader_epoch;
+mod produce;
+#[cfg(test)]
+mod tests;
+mod topics;
+
+pub(crate) use api::{ApiKey, Offered, RequestHeader, VersionRange, correlation_id, frame_len, response};
+pub(crate) use api_versions::{API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiVersionsRequest, ApiVersionsResponse};
+pub(crate) use fetch::{
+    AbortedTransaction, DivergingEpoch, FetchPosition, FetchRequest, FetchResponse, FetchWriter, FetchedPartition,
+};
+pub(crate) use find_coordinator::{CoordinatorKind, FindCoordinatorRequest, FindCoordinatorResponse};
+pub(crate) use init_producer_id::{InitProducerIdRequest, InitProducerIdResponse};
+pub(crate) use items::Items;
+pub(crate) use list_offsets::{
+    EARLIEST, LATEST, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsWriter, ListedOffset, MAX_TIMESTAMP,
+};
+pub(crate) use metadata::{Broker, MetadataPartition, MetadataRequest, MetadataResponse, MetadataTopic};
+pub(crate) use offset_for_leader_epoch::{
+    EpochEnd, EpochQuery, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, OffsetForLeaderEpochWriter,
+};
+pub(crate) use produce::{ProduceRequest, ProduceResponse, ProduceTail, ProduceWriter, ProducedPartition, RecordError};
+pub(crate) use topics::{CurrentLeader, NodeEndpoint, TopicRef};
