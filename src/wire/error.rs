@@ -51,7 +51,8 @@ pub enum WireError {
     },
     /// A section that does not fit its buffer when decompressed.
     #[error(
-        "a batch decompresses to more than {limit} bytes: raise the row of the frames, or lower the producers' batch size"
+        "a batch decompresses to more than {limit} bytes: raise the row of the frames, or lower the producers' \
+         batch size"
     )]
     OutputTooLarge {
         /// Bytes of the buffer.
@@ -87,8 +88,8 @@ pub enum WireError {
     },
     /// A broker that offers no version of an API that we speak.
     #[error(
-        "the broker offers {api} in versions {lowest} to {highest}, which this library does not speak: use kafka 2.4 or \
-         later"
+        "the broker offers {api} in versions {lowest} to {highest}, which this library does not speak: use kafka 2.4 \
+         or later"
     )]
     Unsupported {
         /// Name of the API.

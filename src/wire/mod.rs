@@ -24,7 +24,7 @@ pub(crate) use batch::{
 };
 pub use code::ErrorCode;
 pub use compress::Compression;
-pub(crate) use compress::Compressor;
+pub(crate) use compress::{Compressor, Decompressor};
 pub use error::WireError;
 pub(crate) use partition::{murmur2, partition_for};
 pub(crate) use reader::Reader;

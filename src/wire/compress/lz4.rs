@@ -1,8 +1,12 @@
 //! LZ4 frames: the frame is walked and built here, the blocks are `lz4_flex`'s. (Its own frame reader and writer
 //! allocate by block and cannot be limited.) Format: `lz4_Frame_format.md` of the reference implementation.
-use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
+use lz4_flex::block::{
+    CompressTable, DecompressError, compress_into_with_table, decompress_into_with_dict, get_maximum_output_size,
+};
 
 use super::xxh32::xxh32;
+use crate::wire::Reader;
+use crate::wire::error::{Result, WireError};
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Version 1, independent blocks, no checksums but the header's, no content size: what Kafka's Java client writes.
@@ -11,6 +15,8 @@ const FLAGS: u8 = 0x60;
 const BLOCK_DESCRIPTOR: u8 = 0x40;
 const BLOCK: usize = 64 << 10;
 const HEADER: usize = 7;
+/// How far back a block may refer to.
+const WINDOW: usize = 64 << 10;
 /// Set in a block's length when the block is stored as it is.
 const STORED: u32 = 1 << 31;
 
@@ -72,6 +78,91 @@ impl Encoder {
 /// A whole section that did not shrink, or a last block written as if it did not.
 fn out_bytes(max_section: usize) -> usize {
     max_section + HEADER + 8 + get_maximum_output_size(BLOCK)
+}
+
+/// Decodes one frame; what follows its end is ignored, as Kafka's consumer does.
+pub(super) fn decode(src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    let limit = dst.len();
+    let mut reader = Reader::new(src, false);
+    let flags = Flags::read(&mut reader)?;
+    if flags.content_size.is_some_and(|size| size > limit as u64) {
+        return Err(WireError::OutputTooLarge { limit });
+    }
+    let mut written = 0;
+    loop {
+        let word = u32::from_le_bytes(reader.array()?);
+        if word == 0 {
+            break;
+        }
+        let block = reader.take((word & !STORED) as usize)?;
+        if flags.block_checksum && u32::from_le_bytes(reader.array()?) != xxh32(block) {
+            return Err(bad("checksum of a block"));
+        }
+        let (done, room) = dst.split_at_mut(written);
+        let window = if flags.linked { done.get(done.len().saturating_sub(WINDOW)..).unwrap_or(&[]) } else { &[] };
+        written += match word & STORED {
+            0 => decompress_into_with_dict(block, room, window).map_err(|error| refused(&error, limit))?,
+            _ => {
+                room.get_mut(..block.len()).ok_or(WireError::OutputTooLarge { limit })?.copy_from_slice(block);
+                block.len()
+            }
+        };
+    }
+    let output = dst.get(..written).unwrap_or(&[]);
+    if flags.content_checksum && u32::from_le_bytes(reader.array()?) != xxh32(output) {
+        return Err(bad("checksum of the content"));
+    }
+    match flags.content_size {
+        Some(size) if size != written as u64 => Err(bad("content size")),
+        _ => Ok(written),
+    }
+}
+
+/// What the header of a frame says.
+struct Flags {
+    linked: bool,
+    block_checksum: bool,
+    content_checksum: bool,
+    content_size: Option<u64>,
+}
+
+impl Flags {
+    fn read(reader: &mut Reader<'_>) -> Result<Flags> {
+        if reader.array()? != MAGIC {
+            return Err(bad("no frame header"));
+        }
+        let start = *reader;
+        let [flags, block] = reader.array()?;
+        if flags >> 6 != 1 || flags & 0x02 != 0 || block & 0x8f != 0 || block < 0x40 {
+            return Err(bad("version or reserved bits of the header"));
+        }
+        if flags & 0x01 != 0 {
+            return Err(bad("dictionaries are not used by kafka"));
+        }
+        let content_size = if flags & 0x08 != 0 { Some(u64::from_le_bytes(reader.array()?)) } else { None };
+        let descriptor = start.clone().take(reader.at() - start.at())?;
+        if reader.array()? != [descriptor_check(descriptor)] {
+            return Err(bad("checksum of the header"));
+        }
+        Ok(Flags {
+            linked: flags & 0x20 == 0,
+            block_checksum: flags & 0x10 != 0,
+            content_checksum: flags & 0x04 != 0,
+            content_size,
+        })
+    }
+}
+
+#[cold]
+fn refused(error: &DecompressError, limit: usize) -> WireError {
+    match error {
+        DecompressError::OutputTooSmall { .. } => WireError::OutputTooLarge { limit },
+        _ => bad("invalid block"),
+    }
+}
+
+fn bad(what: &'static str) -> WireError {
+    WireError::BadCompression { codec: "lz4", what }
 }
 
 /// The checksum in a frame's header, over its descriptor.

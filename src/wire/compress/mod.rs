@@ -2,8 +2,13 @@
 //!
 //! Everything a codec needs is made once, with its [`Compressor`] or [`Decompressor`]. Decompression goes into a
 //! buffer of the caller, and its length is a hard limit: more is a typed error, never a larger buffer.
+mod gzip;
 mod lz4;
+mod snappy;
+#[cfg(test)]
+mod tests;
 mod xxh32;
+mod zstd;
 
 use super::error::{Result, WireError};
 
@@ -111,5 +116,47 @@ impl Compressor {
 impl std::fmt::Debug for Compressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Compressor").field(&self.codec()).finish()
+    }
+}
+
+/// Decompresses sections. Made once; holds the state of inflate and zstd's context ([`Decompressor::bytes`]) and
+/// nothing that grows with the data.
+pub(crate) struct Decompressor {
+    gzip: gzip::Decoder,
+    zstd: zstd::Decoder,
+}
+
+impl Decompressor {
+    /// Allocates all it will ever need.
+    pub(crate) fn new() -> Result<Decompressor> {
+        Ok(Decompressor { gzip: gzip::Decoder::new(), zstd: zstd::Decoder::new()? })
+    }
+
+    /// Upper bound of the bytes that a decompressor holds, for the plan.
+    pub(crate) const fn bytes() -> usize {
+        gzip::Decoder::BYTES + zstd::Decoder::BYTES
+    }
+
+    /// Decompresses `src` into `dst` and answers the bytes written there. `dst.len()` is a hard limit: a section that
+    /// needs more is [`WireError::OutputTooLarge`], found before or while decompressing, and `dst` then holds
+    /// anything.
+    pub(crate) fn decompress(&mut self, codec: Compression, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+        match codec {
+            Compression::None => {
+                let limit = dst.len();
+                dst.get_mut(..src.len()).ok_or(WireError::OutputTooLarge { limit })?.copy_from_slice(src);
+                Ok(src.len())
+            }
+            Compression::Gzip => self.gzip.decode(src, dst),
+            Compression::Snappy => snappy::decode(src, dst),
+            Compression::Lz4 => lz4::decode(src, dst),
+            Compression::Zstd => self.zstd.decode(src, dst),
+        }
+    }
+}
+
+impl std::fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decompressor").finish_non_exhaustive()
     }
 }
