@@ -10,7 +10,9 @@ pub enum NotInstalled {
     #[error("the tracking allocator is not installed: add `plimsoll_alloc::install!();` to the program's main file")]
     Missing,
     /// The platform has no tracking allocator (Linux with glibc on x86-64 or aarch64 has).
-    #[error("no tracking allocator on this platform: it needs linux with glibc, dynamically linked, on x86-64 or aarch64")]
+    #[error(
+        "no tracking allocator on this platform: it needs linux with glibc, dynamically linked, on x86-64 or aarch64"
+    )]
     Platform,
     /// The program is instrumented (fuzzing, sanitizers) and built with the allocator switched off.
     #[error("the tracking allocator is switched off in this build (sanitizer, fuzzing, or `plimsoll_no_allocator`)")]

@@ -6,9 +6,7 @@
 //! assert_eq!((sum, seen.calls(), seen.bytes), (55, 0, 0));
 //! ```
 
-use crate::install::ready;
-use crate::local::{COUNTING, local};
-use crate::{Module, thread_allocated_bytes, thread_deallocated_bytes};
+use crate::{Module, count_calls, thread_allocated_bytes, thread_allocations, thread_deallocated_bytes};
 
 /// What one thread allocated while it was watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,34 +37,15 @@ pub fn allocations<T>(work: impl FnOnce() -> T) -> (T, Allocations) {
     let calls = thread_allocations();
     let (bytes, freed) = (thread_allocated_bytes(), thread_deallocated_bytes());
     let result = work();
-    let mut seen =
-        Allocations { bytes: thread_allocated_bytes() - bytes, freed: thread_deallocated_bytes() - freed, ..Default::default() };
+    let mut seen = Allocations {
+        bytes: thread_allocated_bytes() - bytes,
+        freed: thread_deallocated_bytes() - freed,
+        ..Default::default()
+    };
     let after = thread_allocations();
     for (to, (after, before)) in seen.by_module.iter_mut().zip(after.iter().zip(calls)) {
         *to = after - before;
     }
     count_calls(was);
     (result, seen)
-}
-
-/// Switches the counting of this thread's allocating calls on or off; gives what it was.
-///
-/// Off is the default, because counting would cost every allocation a few instructions; while it is on, allocations of
-/// the home module leave the fast path.
-pub fn count_calls(on: bool) -> bool {
-    let local = local();
-    let mode = local.mode.get();
-    if ready() {
-        local.mode.set(if on { mode | COUNTING } else { mode & !COUNTING });
-    }
-    mode & COUNTING != 0
-}
-
-/// Allocating calls of this thread while counting was on, by [`Module::index`]. See [`count_calls`].
-///
-/// To gate on bytes without switching anything on, compare [`thread_allocated_bytes`].
-#[must_use]
-pub fn thread_allocations() -> [u64; Module::COUNT] {
-    let local = local();
-    std::array::from_fn(|module| local.calls[module].get())
 }

@@ -12,6 +12,9 @@ pub(crate) use frame::{FrameBuf, FrameId, FramePool};
 pub(crate) use oversize::{Oversize, OversizeError};
 
 /// Allocations until the guard is dropped belong to module Batch.
-fn batch() -> plimsoll_alloc::Scope {
-    plimsoll_alloc::scope(plimsoll_alloc::Module::Batch)
+fn batch() -> BatchScope {
+    BatchScope
 }
+
+/// Guard of [`batch`].
+struct BatchScope;

@@ -9,7 +9,8 @@
 //! `decommit`, and so each reuse arrives at `commit`. Answering `decommit` with failure, or growth with
 //! "committed", makes the two sides count different things and the counter runs away.
 
-use crate::{Module, window};
+use super::window;
+use crate::Module;
 use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
 use std::ptr;

@@ -2,8 +2,8 @@
 //!
 //! Bound: [`PLACES`] bound threads; further ones are bound all the same but reported as App.
 
+use super::local::Local;
 use crate::Module;
-use crate::local::Local;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const PLACES: usize = 1024;

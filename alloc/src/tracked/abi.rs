@@ -4,9 +4,11 @@
 //! home's), after one comparison; a block of the home window is freed as if nothing were tracked, after one
 //! more. Everything else names arena and cache explicitly.
 //! A block's owner never changes: `realloc` stays in the block's arena.
+//!
+//! The slow functions are `extern "C"`, which cannot unwind, so that the fast path needs no frame of its own.
 
-use crate::local::{COUNTING, DEAD, Local, SCOPED, is_plain, local};
-use crate::{install, tcache, window};
+use super::local::{COUNTING, DEAD, Local, SCOPED, is_home, is_plain, local};
+use super::{install, tcache, window};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -42,7 +44,7 @@ unsafe impl GlobalAlloc for Plimsoll {
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         // SAFETY: the caller's promise: a live block of this allocator with this layout.
         unsafe {
-            if is_home(at.cast()) {
+            if is_home(at as usize) {
                 je::sdallocx(at.cast(), layout.size(), flags(layout));
             } else {
                 free_sized_slow(at.cast(), layout.size(), flags(layout));
@@ -67,12 +69,6 @@ fn flags(layout: Layout) -> c_int {
     } else {
         layout.align().trailing_zeros() as c_int
     }
-}
-
-/// Whether `at` lies in the home window of a thread that is not exiting.
-#[inline(always)]
-fn is_home(at: *mut c_void) -> bool {
-    (at as usize >> window::SHIFT) as u32 == local().key.get()
 }
 
 /// C's `malloc`.
@@ -102,7 +98,7 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
 #[inline(always)]
 pub unsafe fn free(at: *mut c_void) {
     // SAFETY: the caller's promise.
-    unsafe { if is_home(at) { je::free(at) } else { free_slow(at) } }
+    unsafe { if is_home(at as usize) { je::free(at) } else { free_slow(at) } }
 }
 
 /// C's `realloc`. The block stays with its owner.
@@ -112,24 +108,19 @@ pub unsafe fn free(at: *mut c_void) {
 #[inline(always)]
 pub unsafe fn realloc(at: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise; a block of the home window is reallocated through the home's arena and cache.
-    unsafe { if is_home(at) && !at.is_null() && is_uncounted() { je::realloc(at, size) } else { realloc_slow(at, size) } }
-}
-
-#[inline(always)]
-fn is_uncounted() -> bool {
-    local().mode.get() & COUNTING == 0
+    unsafe { if is_home(at as usize) && !at.is_null() { je::realloc(at, size) } else { realloc_slow(at, size) } }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn malloc_slow(size: usize) -> *mut c_void {
+unsafe extern "C" fn malloc_slow(size: usize) -> *mut c_void {
     // SAFETY: a size above zero, flags without an alignment.
     unsafe { allocate(size.max(1), 0) }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn calloc_slow(count: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn calloc_slow(count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
         // SAFETY: a size above zero.
         Some(bytes) => unsafe { allocate(bytes.max(1), ZERO) },
@@ -142,7 +133,7 @@ unsafe fn calloc_slow(count: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// The size is above zero; the flags hold at most an alignment and [`ZERO`].
 #[inline]
-pub(crate) unsafe fn allocate(size: usize, flags: c_int) -> *mut c_void {
+pub(crate) unsafe extern "C" fn allocate(size: usize, flags: c_int) -> *mut c_void {
     let local = local();
     let mode = local.mode.get();
     let module = local.current();
@@ -172,18 +163,19 @@ fn fail() -> *mut c_void {
 /// Whether blocks of `module` go through the automatic cache; notes the home's addresses on a thread's first call.
 #[inline]
 fn is_automatic(local: &Local, module: usize) -> bool {
-    if local.mode.get() & DEAD != 0 {
+    let mode = local.mode.get();
+    if mode & DEAD != 0 {
         return false;
     }
     let home = local.home.get() as usize;
-    if local.key.get() == 0 {
+    if local.key.get() == 0 && mode & COUNTING == 0 {
         local.key.set(window::key(home));
     }
     module == home
 }
 
 #[inline(never)]
-unsafe fn free_slow(at: *mut c_void) {
+unsafe extern "C" fn free_slow(at: *mut c_void) {
     if at.is_null() {
         return;
     }
@@ -200,7 +192,7 @@ unsafe fn free_slow(at: *mut c_void) {
 }
 
 #[inline(never)]
-unsafe fn free_sized_slow(at: *mut c_void, size: usize, flags: c_int) {
+unsafe extern "C" fn free_sized_slow(at: *mut c_void, size: usize, flags: c_int) {
     let local = local();
     let module = window::owner(at as usize);
     let cache = if is_automatic(local, module) { 0 } else { tcache::flag(local, module) };
@@ -209,7 +201,7 @@ unsafe fn free_sized_slow(at: *mut c_void, size: usize, flags: c_int) {
 }
 
 #[inline(never)]
-unsafe fn realloc_slow(at: *mut c_void, size: usize) -> *mut c_void {
+unsafe extern "C" fn realloc_slow(at: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the cases that jemalloc's `rallocx` does not take are sorted out first, as C defines them.
     unsafe {
         if at.is_null() {
@@ -228,7 +220,7 @@ unsafe fn realloc_slow(at: *mut c_void, size: usize) -> *mut c_void {
 /// # Safety
 /// `at` is a live block, the size above zero, the flags at most an alignment.
 #[inline(never)]
-unsafe fn reallocate(at: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
+unsafe extern "C" fn reallocate(at: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
     let local = local();
     let module = window::owner(at as usize);
     if local.mode.get() & COUNTING != 0 {
@@ -245,7 +237,7 @@ unsafe fn reallocate(at: *mut c_void, size: usize, flags: c_int) -> *mut c_void 
 /// # Safety
 /// As for the C function.
 pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
-    if !align.is_power_of_two() || align % size_of::<*mut c_void>() != 0 {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
     }
     // SAFETY: the caller's promise for `out`; a size above zero.

@@ -1,8 +1,9 @@
 //! The module's figures: committed bytes from the hooks' counters, live bytes from jemalloc's statistics.
 
-use crate::ctl::Mib;
-use crate::install::{self, ready};
-use crate::{AllocError, Module, ctl, hooks};
+use super::ctl::Mib;
+use super::install::{self, ready};
+use super::{ctl, hooks};
+use crate::{AllocError, Module};
 
 static SMALL: Mib<5> = Mib::new(c"stats.arenas.0.small.allocated", 2);
 static LARGE: Mib<5> = Mib::new(c"stats.arenas.0.large.allocated", 2);

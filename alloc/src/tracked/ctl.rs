@@ -48,11 +48,7 @@ pub(crate) fn read_str(name: &'static CStr) -> Result<&'static CStr, AllocError>
 }
 
 fn check(name: &'static CStr, rc: c_int) -> Result<(), AllocError> {
-    if rc == 0 {
-        Ok(())
-    } else {
-        Err(AllocError::Control { name: name.to_str().unwrap_or("?"), errno: rc })
-    }
+    if rc == 0 { Ok(()) } else { Err(AllocError::Control { name: name.to_str().unwrap_or("?"), errno: rc }) }
 }
 
 /// A control name resolved once, with at most one index in it, for calls that must be fast.
@@ -96,9 +92,8 @@ impl<const LEN: usize> Mib<LEN> {
         let mut value = T::default();
         let mut len = size_of::<T>();
         // SAFETY: as in the free function `read`; an unresolved name gives ENOENT.
-        let rc = unsafe {
-            je::mallctlbymib(parts.as_ptr(), LEN, (&raw mut value).cast(), &raw mut len, ptr::null_mut(), 0)
-        };
+        let rc =
+            unsafe { je::mallctlbymib(parts.as_ptr(), LEN, (&raw mut value).cast(), &raw mut len, ptr::null_mut(), 0) };
         check(self.name, rc).map(|()| value)
     }
 

@@ -7,9 +7,10 @@
 //! without a cache, slower.
 //! Bound: (number of threads) × (foreign modules used) × about 94 KiB with the options the macro sets.
 
-use crate::ctl::Mib;
-use crate::local::{DEAD, Local, local};
-use crate::{AllocError, Module, ctl, registry};
+use super::ctl::Mib;
+use super::local::{DEAD, Local, local};
+use super::{ctl, registry};
+use crate::{AllocError, Module};
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};

@@ -1,7 +1,8 @@
 //! The start probe: allocations of Rust, C and C++ are ours, and jemalloc's options are those we need.
 
-use crate::install::{self, Address};
-use crate::{Module, NotInstalled, ctl, scope, window};
+use super::install::{self, Address};
+use super::{ctl, window};
+use crate::{Module, NotInstalled, scope};
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 

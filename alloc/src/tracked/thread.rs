@@ -1,9 +1,10 @@
 //! What a thread works for: its home, its scopes, and what threads that it starts inherit.
 
-use crate::ctl::Mib;
-use crate::install::{self, ready};
-use crate::local::{DEAD, local};
-use crate::{AllocError, Module, abi, ctl, registry, tcache, window};
+use super::ctl::Mib;
+use super::install::{self, ready};
+use super::local::{DEAD, local};
+use super::{abi, ctl, registry, tcache, window};
+use crate::{AllocError, Module};
 use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr;
@@ -63,6 +64,21 @@ pub fn scope(module: Module) -> Scope {
 #[must_use]
 pub fn current() -> Module {
     Module::from_index(local().current()).unwrap_or(Module::App)
+}
+
+/// The module that owns the block at this address; `None` for what lies outside the windows (stacks, static data, what
+/// was allocated before the allocator was set up).
+///
+/// ```
+/// use plimsoll_alloc::{Module, is_installed, owner_of, scope};
+/// let _cache = scope(Module::Cache);
+/// let block = Box::new(7u64);
+/// assert_eq!(owner_of(&*block), is_installed().then_some(Module::Cache));
+/// ```
+#[must_use]
+pub fn owner_of<T: ?Sized>(block: *const T) -> Option<Module> {
+    let addr = block.cast::<u8>().addr();
+    if window::contains(addr) { Module::from_index(window::owner(addr)) } else { None }
 }
 
 /// Makes `module` the home of this thread: outside scopes its allocations go there at the cost of plain
@@ -142,8 +158,7 @@ pub fn threads() -> Vec<(u32, String, Module)> {
 }
 
 type Start = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-type Create =
-    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int;
+type Create = unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int;
 
 /// What a thread born in a scope needs before it starts its own work.
 struct Birth {

@@ -23,7 +23,8 @@ pub(crate) const COUNTING: u32 = 4;
 pub(crate) struct Local {
     /// Zero: allocate with plain jemalloc. First, at offset 0: the fast path reads it.
     pub(crate) mode: Cell<u32>,
-    /// The home window's addresses, shifted; zero: not yet known. At offset 4: the fast path reads it.
+    /// The home window's addresses, shifted. Zero sends every block to the slow path: not yet known, or the thread
+    /// is exiting or counting. At offset 4: the fast path reads it.
     pub(crate) key: Cell<u32>,
     /// Index of the home module.
     pub(crate) home: Cell<u8>,
@@ -114,8 +115,49 @@ pub(crate) fn local() -> &'static Local {
     unsafe { &*block }
 }
 
-/// Whether the thread is in a scope of another module, exiting or counting: the slow path's condition.
+/// Whether the thread is outside scopes of other modules, alive and not counting: the fast path's condition.
+///
+/// One load and one comparison, without ever forming the block's address: on x86-64 four instructions of
+/// `malloc` are ours, this function's three and the jump to jemalloc.
 #[inline(always)]
 pub(crate) fn is_plain() -> bool {
-    local().mode.get() == 0
+    // SAFETY: reads the block's first field, as `local` would; changes a register and the flags, as declared.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!(
+            "mov r11, qword ptr [rip + plimsoll_alloc_local_v0@gottpoff]",
+            "cmp dword ptr fs:[r11], 0",
+            "jne {other}",
+            out("r11") _,
+            other = label { return false },
+            options(readonly, nostack),
+        );
+    }
+    #[cfg(target_arch = "x86_64")]
+    return true;
+    #[cfg(not(target_arch = "x86_64"))]
+    return local().mode.get() == 0;
+}
+
+/// Whether `at` lies in the home window of this thread: the condition for freeing without naming a cache.
+#[inline(always)]
+pub(crate) fn is_home(at: usize) -> bool {
+    let key = (at >> super::window::SHIFT) as u32;
+    // SAFETY: reads the block's second field, as `local` would; changes a register and the flags, as declared.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!(
+            "mov r11, qword ptr [rip + plimsoll_alloc_local_v0@gottpoff]",
+            "cmp dword ptr fs:[r11 + 4], {key:e}",
+            "jne {other}",
+            key = in(reg) key,
+            out("r11") _,
+            other = label { return false },
+            options(readonly, nostack),
+        );
+    }
+    #[cfg(target_arch = "x86_64")]
+    return true;
+    #[cfg(not(target_arch = "x86_64"))]
+    return local().key.get() == key;
 }

@@ -1,9 +1,10 @@
 //! Giving back at once what a module has freed.
 
-use crate::ctl::Mib;
-use crate::install::{self, ready};
-use crate::local::local;
-use crate::{AllocError, Module, tcache};
+use super::ctl::Mib;
+use super::install::{self, ready};
+use super::local::local;
+use super::tcache;
+use crate::{AllocError, Module};
 
 static PURGE: Mib<3> = Mib::new(c"arena.0.purge", 1);
 

@@ -1,0 +1,28 @@
+//! Counting a thread's allocating calls, on demand.
+
+use super::install::ready;
+use super::local::{COUNTING, local};
+use crate::Module;
+
+/// Switches the counting of this thread's allocating calls on or off; gives what it was.
+///
+/// Off is the default, because counting would cost every allocation a few instructions; while it is on, allocations of
+/// the home module leave the fast path.
+pub fn count_calls(on: bool) -> bool {
+    let local = local();
+    let mode = local.mode.get();
+    if ready() {
+        local.mode.set(if on { mode | COUNTING } else { mode & !COUNTING });
+        local.key.set(0); // `realloc` asks only for this one; noted again by the next block freed
+    }
+    mode & COUNTING != 0
+}
+
+/// Allocating calls of this thread while counting was on, by [`Module::index`]. See [`count_calls`].
+///
+/// To gate on bytes without switching anything on, compare [`thread_allocated_bytes`].
+#[must_use]
+pub fn thread_allocations() -> [u64; Module::COUNT] {
+    let local = local();
+    std::array::from_fn(|module| local.calls[module].get())
+}
