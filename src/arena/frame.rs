@@ -5,6 +5,7 @@
 //! or more are reserved: [`FramePool::take`] leaves them, so that a task that waits for one partition can always get
 //! its record while the others' records fill the rest.
 use super::{Oversize, OversizeError};
+use std::ops::Range;
 
 /// Name of a sealed frame in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +48,20 @@ struct Place {
     bytes: Option<Box<[u8]>>,
     /// Readers of a sealed frame; 0 when free or with a writer.
     refs: u32,
+    /// Bytes of a sealed frame that are written.
+    len: usize,
+}
+
+impl Place {
+    fn split(&mut self) -> (&[u8], &mut [u8]) {
+        match self {
+            Place { bytes: Some(bytes), refs: 1.., len } => {
+                let (written, room) = bytes.split_at_mut((*len).min(bytes.len()));
+                (written, room)
+            }
+            _ => (&[], &mut []),
+        }
+    }
 }
 
 /// The frames of one thread.
@@ -69,7 +84,7 @@ impl FramePool {
     pub(crate) fn new(frames: usize, frame_bytes: usize, reserved: usize, oversize: Oversize) -> Self {
         let _scope = super::batch();
         let frames = frames.min(Self::MAX_FRAMES);
-        let buffer = || Place { bytes: Some(vec![0; frame_bytes].into_boxed_slice()), refs: 0 };
+        let buffer = || Place { bytes: Some(vec![0; frame_bytes].into_boxed_slice()), refs: 0, len: 0 };
         let mut places: Vec<_> = (0..frames).map(|_| buffer()).collect();
         places.push(Place::default());
         // Later ones first: the lowest buffers are used most and stay warm.
@@ -85,6 +100,11 @@ impl FramePool {
     /// Number of pooled buffers.
     pub(crate) fn frames(&self) -> usize {
         self.places.len() - 1
+    }
+
+    /// Buffers among them that only [`Self::take_reserved`] hands out.
+    pub(crate) fn reserved(&self) -> usize {
+        self.reserved
     }
 
     /// Buffers that [`Self::take`] would hand out now.
@@ -125,9 +145,10 @@ impl FramePool {
         }
     }
 
-    /// Turns a written buffer into a frame with one reader.
-    pub(crate) fn seal(&mut self, buf: FrameBuf) -> FrameId {
+    /// Turns a buffer with `len` written bytes into a frame with one reader.
+    pub(crate) fn seal(&mut self, buf: FrameBuf, len: usize) -> FrameId {
         let place = &mut self.places[buf.id.index()];
+        place.len = len.min(buf.bytes.len());
         place.bytes = Some(buf.bytes);
         place.refs = 1;
         buf.id
@@ -157,30 +178,45 @@ impl FramePool {
         }
     }
 
-    /// The bytes of a sealed frame, the whole buffer. Empty for a frame that is not sealed.
+    /// Readers of a frame; 0 when it is not sealed.
+    pub(crate) fn refs(&self, id: FrameId) -> u32 {
+        self.places[id.index()].refs
+    }
+
+    /// The written bytes of a sealed frame. Empty for a frame that is not sealed.
     pub(crate) fn bytes(&self, id: FrameId) -> &[u8] {
         match &self.places[id.index()] {
-            Place { bytes: Some(bytes), refs: 1.. } => bytes,
+            Place { bytes: Some(bytes), refs: 1.., len } => bytes.get(..*len).unwrap_or_default(),
             _ => &[],
         }
     }
 
-    /// A sealed frame to read from and a second one, or the rest of the same, to write into: for decompression.
-    /// `None` when either is not sealed.
-    pub(crate) fn pair(&mut self, from: FrameId, into: FrameId) -> Option<(&[u8], &mut [u8])> {
-        let [from, into] = self.places.get_disjoint_mut([from.index(), into.index()]).ok()?;
-        match (from, into) {
-            (Place { bytes: Some(from), refs: 1.. }, Place { bytes: Some(into), refs: 1.. }) => Some((from, into)),
-            _ => None,
+    /// The written bytes of one sealed frame and the room behind those of another, or of the same one: what
+    /// decompression needs. What is then written becomes part of the frame by [`Self::extend`]. Empty for frames that
+    /// are not sealed.
+    pub(crate) fn split(&mut self, from: FrameId, into: FrameId) -> (&[u8], &mut [u8]) {
+        if from == into {
+            return self.places[from.index()].split();
+        }
+        match self.places.get_disjoint_mut([from.index(), into.index()]) {
+            Ok([from, into]) => (from.split().0, into.split().1),
+            Err(_) => (&[], &mut []),
         }
     }
 
-    /// A sealed frame to write into behind what its readers know of: for decompression in place.
-    pub(crate) fn bytes_mut(&mut self, id: FrameId) -> &mut [u8] {
-        match &mut self.places[id.index()] {
-            Place { bytes: Some(bytes), refs: 1.. } => bytes,
-            _ => &mut [],
-        }
+    /// Bytes that a sealed frame has room for behind what is written.
+    pub(crate) fn room(&self, id: FrameId) -> usize {
+        let place = &self.places[id.index()];
+        place.bytes.as_ref().map_or(0, |bytes| bytes.len() - place.len)
+    }
+
+    /// Adds `more` bytes that were written behind the frame's end, and answers where they lie in it.
+    pub(crate) fn extend(&mut self, id: FrameId, more: usize) -> Range<usize> {
+        let more = more.min(self.room(id));
+        let place = &mut self.places[id.index()];
+        let start = place.len;
+        place.len += more;
+        start..place.len
     }
 
     /// Place of the oversize buffer: behind the pooled ones.
@@ -219,11 +255,11 @@ mod tests {
         let mut pool = pool(0);
         let mut buf = pool.take().unwrap();
         buf.bytes_mut()[..5].copy_from_slice(b"hello");
-        let id = pool.seal(buf);
+        let id = pool.seal(buf, 5);
         pool.retain(id);
-        assert_eq!(&pool.bytes(id)[..5], b"hello");
+        assert_eq!((pool.bytes(id), pool.room(id)), (&b"hello"[..], 11));
         pool.release(id);
-        assert_eq!((pool.free(), &pool.bytes(id)[..5]), (1, &b"hello"[..]));
+        assert_eq!((pool.free(), pool.bytes(id)), (1, &b"hello"[..]));
         pool.release(id);
         assert_eq!((pool.free(), pool.bytes(id)), (2, &[][..]));
     }
@@ -237,8 +273,8 @@ mod tests {
         let buf = one.take_oversize(17).unwrap();
         assert_eq!(buf.capacity(), 64);
         assert_eq!(two.take_oversize(17).unwrap_err(), OversizeError::Busy);
-        let id = one.seal(buf);
-        assert_eq!(one.bytes(id).len(), 64);
+        let id = one.seal(buf, 20);
+        assert_eq!((one.bytes(id).len(), one.room(id)), (20, 44));
         one.release(id);
         assert_eq!((one.free(), one.bytes(id).len()), (1, 0));
         let buf = two.take_oversize(64).unwrap();
@@ -247,15 +283,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_reads_one_frame_and_writes_another() {
+    fn one_frame_is_read_while_another_or_its_own_rest_is_written() {
         let mut pool = pool(0);
         let mut buf = pool.take().unwrap();
-        buf.bytes_mut()[0] = 7;
-        let from = pool.seal(buf);
-        let into = pool.take().map(|buf| pool.seal(buf)).unwrap();
-        let (read, write) = pool.pair(from, into).unwrap();
-        write[1] = read[0];
-        assert_eq!(pool.bytes(into)[1], 7);
-        assert!(pool.pair(from, from).is_none());
+        buf.bytes_mut()[..3].copy_from_slice(b"abc");
+        let from = pool.seal(buf, 3);
+        let into = pool.take().map(|buf| pool.seal(buf, 0)).unwrap();
+        for frame in [into, from] {
+            let (read, write) = pool.split(from, frame);
+            write[..2].copy_from_slice(&read[1..]);
+            let range = pool.extend(frame, 2);
+            assert_eq!(&pool.bytes(frame)[range], b"bc");
+        }
+        assert_eq!((pool.bytes(into), pool.bytes(from)), (&b"bc"[..], &b"abcbc"[..]));
+        assert_eq!(pool.extend(into, 100), 2..16, "never beyond the buffer");
     }
 }

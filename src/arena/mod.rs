@@ -12,9 +12,6 @@ pub(crate) use frame::{FrameBuf, FrameId, FramePool};
 pub(crate) use oversize::{Oversize, OversizeError};
 
 /// Allocations until the guard is dropped belong to module Batch.
-fn batch() -> BatchScope {
-    BatchScope
+fn batch() -> plimsoll_alloc::Scope {
+    plimsoll_alloc::scope(plimsoll_alloc::Module::Batch)
 }
-
-/// Guard of [`batch`].
-struct BatchScope;

@@ -1,7 +1,7 @@
 //! The memory limit of the cgroup that this process runs in, version 1 or 2.
 //!
-//! Owns the reading of `/proc/self/cgroup` and of the limit files; holds nothing. The smallest limit on the way from the
-//! process's own group to the root counts, because the kernel enforces each of them. Called by `Memory` at start.
+//! Owns the reading of `/proc/self/cgroup` and of the limit files; holds nothing. The smallest limit on the way from
+//! the process's own group to the root counts, because the kernel enforces each of them. Called by `Memory` at start.
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
 //! What an application needs, in numbers: the only input of the plan.
 use super::{Line, process};
 
-/// Everything the plan depends on. Counts are for **one process that holds every task**, so that no task is refused later.
+/// Everything the plan depends on. Counts are for **one process that holds every task**, so that no task is refused
+/// later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Demand {
     pub(crate) line: Line,

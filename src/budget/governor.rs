@@ -49,8 +49,8 @@ impl Rung {
     }
 }
 
-/// Something that gives memory back when asked. Both methods are called on the governor's thread: they set a flag or wake
-/// the owner, and neither allocate nor wait.
+/// Something that gives memory back when asked. Both methods are called on the governor's thread: they set a flag or
+/// wake the owner, and neither allocate nor wait.
 pub(crate) trait Lever: Send {
     /// When it is pulled.
     fn rung(&self) -> Rung;

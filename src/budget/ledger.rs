@@ -95,7 +95,8 @@ impl Ledger {
         self.rss_peak.fetch_max(rss, Relaxed);
     }
 
-    /// Takes over the identity: anonymous bytes as the kernel counts them, and as the allocator and stacks explain them.
+    /// Takes over the identity: anonymous bytes as the kernel counts them, and as the allocator and stacks explain
+    /// them.
     pub(super) fn set_identity(&self, anonymous: u64, explained: u64) {
         self.anonymous.store(anonymous, Relaxed);
         self.explained.store(explained, Relaxed);

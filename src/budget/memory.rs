@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 /// How much memory the process may use: the **line**, which has no default.
 ///
-/// The line is the resident memory of the whole process: the engine, librdkafka, RocksDB, the program's own pages and the
-/// host's share ([`Memory::app`]). All sizes are bytes.
+/// The line is the resident memory of the whole process: the engine, librdkafka, RocksDB, the program's own pages and
+/// the host's share ([`Memory::app`]). All sizes are bytes.
 ///
 /// ```
 /// use plimsoll::Memory;
@@ -54,7 +54,8 @@ impl Memory {
 
     /// A part of the memory limit of the cgroup (version 1 or 2) that the process runs in: `0.5` is half of it.
     ///
-    /// Starting fails with [`PlanError::NoCgroupLimit`] where no limit is set, and with [`PlanError::BadFraction`] unless
+    /// Starting fails with [`PlanError::NoCgroupLimit`] where no limit is set, and with [`PlanError::BadFraction`]
+    /// unless
     /// `0 < fraction <= 1`.
     #[must_use]
     pub const fn fraction_of_cgroup(fraction: f64) -> Self {
@@ -63,7 +64,8 @@ impl Memory {
 
     /// A line of this many bytes for hosts that cannot install the allocator (shared libraries, another allocator).
     ///
-    /// The rows are planned, the pools bounded and the resident size watched, but no module is measured: every report says
+    /// The rows are planned, the pools bounded and the resident size watched, but no module is measured: every report
+    /// says
     /// `tracked: false`.
     #[must_use]
     pub const fn planned(bytes: u64) -> Self {

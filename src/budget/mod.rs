@@ -2,8 +2,9 @@
 //!
 //! Owns every number of bytes that the engine may use. `plan` is a pure function from what an application needs
 //! ([`Demand`]) to its rows; rooms above take their sizes from the [`Plan`] and never choose one themselves.
-//! Invariant: rows and slack add up to the line, and no row is below its floor. Bound: the code here holds a few KiB and
-//! allocates only before the start. Called by `app` (plan, start), `worker` (pressure, shares) and the user (report).
+//! Invariant: rows and slack add up to the line, and no row is below its floor. Bound: the code here holds a few KiB
+//! and allocates only before the start. Called by `app` (plan, start), `worker` (pressure, shares) and the user
+//! (report).
 mod cgroup;
 mod demand;
 mod error;

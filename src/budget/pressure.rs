@@ -1,7 +1,7 @@
 //! How much pressure each module is under: one atomic that every stream thread reads once a turn.
 //!
-//! Owns one word. Two bits a module, then two for the process, then the rung of the ladder. Written by the governor alone
-//! (in simulation by the test), read by all. Bound: eight bytes.
+//! Owns one word. Two bits a module, then two for the process, then the rung of the ladder. Written by the governor
+//! alone (in simulation by the test), read by all. Bound: eight bytes.
 use super::Rung;
 use plimsoll_alloc::Module;
 use std::sync::atomic::{AtomicU32, Ordering};

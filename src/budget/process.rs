@@ -1,7 +1,7 @@
 //! What the kernel says about this process: mapped program, resident size.
 //!
-//! Owns an open `/proc/self/statm`. Linux only; elsewhere every answer is `None`. Called by the plan's measurement and by
-//! the governor.
+//! Owns an open `/proc/self/statm`. Linux only; elsewhere every answer is `None`. Called by the plan's measurement and
+//! by the governor.
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 

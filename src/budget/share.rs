@@ -4,8 +4,8 @@ use plimsoll_alloc::Module;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A part of a row. Taking fails when it is used up and nothing is ever clamped: giving back more than was taken is a bug,
-/// which tests see as a panic. Shared by clones; counters are relaxed, because they order no other memory.
+/// A part of a row. Taking fails when it is used up and nothing is ever clamped: giving back more than was taken is a
+/// bug, which tests see as a panic. Shared by clones; counters are relaxed, because they order no other memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     inner: Arc<Inner>,

@@ -1,7 +1,7 @@
 //! The rows of the plan as a table: each row's floor, ceiling, weight and what happens when it is full.
 //!
-//! Owns every number of bytes that was measured or chosen for a row. Floors and ceilings are pure functions of the demand.
-//! Called by `plan` alone.
+//! Owns every number of bytes that was measured or chosen for a row. Floors and ceilings are pure functions of the
+//! demand. Called by `plan` alone.
 use super::sizes::{buffer, size_class};
 use super::{Demand, RowId};
 use crate::base::limits::{KIB, MIB, MIN_FRAMES, SOCKET_BUFFER_BYTES};

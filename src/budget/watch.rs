@@ -1,7 +1,8 @@
 //! Levels and rungs from numbers: the governor's judgement without its thread.
 //!
-//! Pure but for its own state. Invariants: a level rises at once and falls only below a lower mark (hysteresis); rungs are
-//! climbed one at a time, each with time to work, and left in reverse order once all is calm. Called by the governor.
+//! Pure but for its own state. Invariants: a level rises at once and falls only below a lower mark (hysteresis); rungs
+//! are climbed one at a time, each with time to work, and left in reverse order once all is calm. Called by the
+//! governor.
 use super::pressure::Reading;
 use super::{Level, Plan, Rung};
 use plimsoll_alloc::Module;

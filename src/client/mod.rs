@@ -1,1 +1,16 @@
-//! Metadata, the fetcher, group membership, admin.
+//! The consuming side of Kafka's protocol, and what every part of the engine knows about the cluster.
+//!
+//! Owns: the metadata client and the snapshot it publishes, the fetcher of each thread, look-ups of offsets.
+//! Invariant: above this room and `produce`, nothing knows the protocol. Bound: each file names its own.
+//! Called by: the control thread (metadata), stream and restore threads (fetcher).
+pub(crate) mod fetcher;
+pub(crate) mod metadata;
+pub(crate) mod offsets;
+pub(crate) mod shared;
+pub(crate) mod snapshot;
+
+pub(crate) use fetcher::LinkFault;
+pub(crate) use metadata::{MetadataClient, MetadataSettings};
+pub(crate) use offsets::{OffsetFault, OffsetQuery, OffsetSpec, list_offsets};
+pub(crate) use shared::{Hint, Reach, SharedMetadata, TooManyTopics};
+pub(crate) use snapshot::{Broker, MetadataSnapshot, PartitionInfo, TopicInfo, TopicState};

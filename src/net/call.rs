@@ -3,7 +3,7 @@
 //! Owns: one [`Link`] with a poll set of its own, and the answer's buffer.
 //! Bound: an answer longer than the given limit is a typed error; a call ends after its time-out.
 //! Called by: the metadata client (control thread), offset look-ups at assignment; never by a stream thread's turn.
-use super::{ConnState, Interest, Link, NetError, PollSet, RESPONSE_HEADER_BYTES};
+use super::{ConnState, Interest, Link, NetError, PollSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ impl BlockingCall {
         Ok(call)
     }
 
-    /// Sends one request and answers its response, without the correlation id. `write` puts the whole request into the
+    /// Sends one request and answers its response, from the correlation id on. `write` puts the whole request into the
     /// buffer, its length in front included, with the correlation id it is given.
     pub(crate) fn call<E: From<NetError>>(
         &mut self,
@@ -62,7 +62,7 @@ impl BlockingCall {
             }
             self.answer.resize(len, 0);
             if self.link.read_frame(&mut self.answer)?.is_some() {
-                return Ok(self.answer.get(RESPONSE_HEADER_BYTES..).unwrap_or_default());
+                return Ok(&self.answer);
             }
         }
     }
@@ -110,8 +110,8 @@ mod tests {
         });
         let second = Duration::from_secs(5);
         let mut call = BlockingCall::connect(addr, 64, 1_024, second).unwrap();
-        assert_eq!(call.call(second, request), Ok(&b"ok"[..]));
-        assert_eq!(call.call(second, request), Ok(&b"ok"[..]));
+        assert_eq!(call.call(second, request), Ok(&b"\0\0\0\x01ok"[..]));
+        assert_eq!(call.call(second, request), Ok(&b"\0\0\0\x02ok"[..]));
         assert_eq!(call.call(Duration::from_millis(30), request), Err(NetError::TimedOut { ms: 30 }));
         server.join().unwrap();
     }

@@ -6,8 +6,8 @@ use super::{Interest, NetError, PollSet, Token};
 use crate::base::limits::SOCKET_BUFFER_BYTES;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType, connect, recv, sendmsg,
-    shutdown, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType, connect, recv,
+    sendmsg, shutdown, socket_with, sockopt,
 };
 use std::io::IoSlice;
 use std::net::SocketAddr;

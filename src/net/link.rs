@@ -127,6 +127,13 @@ impl Link {
         Ok(self.correlation)
     }
 
+    /// Makes room to stage requests of up to `bytes`, if no request is waiting. Allocates when that is more than before.
+    pub(crate) fn reserve_stage(&mut self, bytes: usize) {
+        if let Some(stage) = self.stage() {
+            stage.reserve_exact(bytes);
+        }
+    }
+
     /// The staging buffer, empty, if no request is waiting in it. Fill it with a whole request (its length in front
     /// included) and call [`Self::flush`]; its capacity must not be exceeded.
     pub(crate) fn stage(&mut self) -> Option<&mut Vec<u8>> {

@@ -84,11 +84,7 @@ impl PollSet {
 
     /// Makes an empty set with its waker. All memory it will ever need is taken here.
     pub(crate) fn new() -> Result<Self, NetError> {
-        Ok(Self {
-            waker: Waker::new()?,
-            entries: Vec::with_capacity(Self::MAX),
-            ready: Vec::with_capacity(Self::MAX),
-        })
+        Ok(Self { waker: Waker::new()?, entries: Vec::with_capacity(Self::MAX), ready: Vec::with_capacity(Self::MAX) })
     }
 
     /// A handle that ends this set's waits.

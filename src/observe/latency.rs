@@ -1,7 +1,7 @@
 //! Latencies as histograms of fixed size.
 //!
-//! The writer counts into a histogram of its own, without an atomic, and copies it out now and then under a lock that only
-//! a reader shares; so a reading is as old as the last [`LatencyRecorder::publish`].
+//! The writer counts into a histogram of its own, without an atomic, and copies it out now and then under a lock that
+//! only a reader shares; so a reading is as old as the last [`LatencyRecorder::publish`].
 use super::Observed;
 use hdrhistogram::{CreationError, Histogram};
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! Counters and histograms of the stream threads.
 //!
-//! Owns one [`ThreadStats`] a thread. Invariant: one thread writes a set of counters, everyone may read it; nothing here
-//! allocates after the start. Bound: 128 bytes of counters and two histograms of fixed size a thread. Written by
+//! Owns one [`ThreadStats`] a thread. Invariant: one thread writes a set of counters, everyone may read it; nothing
+//! here allocates after the start. Bound: 128 bytes of counters and two histograms of fixed size a thread. Written by
 //! `worker`, read by `app` and the demo.
 mod counters;
 mod latency;

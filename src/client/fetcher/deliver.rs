@@ -1,0 +1,247 @@
+//! Hands received batches out, one at a time: checksum, control batches, decompression into pooled buffers.
+//!
+//! A compressed batch is decompressed into the *target*, a pooled frame that takes the sections of several batches in
+//! turn; so the frame it was received in is free again as soon as its last batch is decompressed. When there is no
+//! buffer for a target, batches wait; nothing is lost and nothing grows.
+use super::pending::Pending;
+use super::{FetchFault, Fetched, FetchedBatch, Fetcher};
+use crate::arena::{FrameId, OversizeError};
+use crate::wire::{BatchHeader, Compression, ControlType, Records, WireError};
+use std::ops::Range;
+
+/// What became of the batch in front.
+enum Step {
+    Batch(FetchedBatch),
+    /// It is not for the caller.
+    Skipped(BatchHeader),
+    /// Nothing (more) to hand out.
+    Finished,
+    /// No buffer to decompress into.
+    Blocked,
+}
+
+/// Where the records of a batch lie.
+enum Section {
+    At(FrameId, Range<usize>),
+    Blocked,
+}
+
+impl Fetcher {
+    /// The next batch or fault; `None` when there is nothing, or when what there is waits for a buffer. Call it until
+    /// then after each [`Self::process`].
+    pub(crate) fn next(&mut self) -> Option<Fetched> {
+        while let Some(front) = self.inbox.queue.front() {
+            let front = front.clone();
+            match self.step(&front) {
+                Ok(Step::Batch(batch)) => {
+                    self.passed(&batch.header);
+                    self.handed += 1;
+                    return Some(Fetched::Batch(batch));
+                }
+                Ok(Step::Skipped(header)) => self.passed(&header),
+                Ok(Step::Finished) => self.drop_front(),
+                Ok(Step::Blocked) => return None,
+                Err(fault) => {
+                    // Received behind the fault, and to be asked for again after a seek.
+                    self.slots.stop(front.slot, fault);
+                    self.drop_front();
+                }
+            }
+        }
+        self.close_target();
+        self.slots.take_fault().map(|(slot, fault)| Fetched::Fault { slot, fault })
+    }
+
+    fn step(&mut self, front: &Pending) -> Result<Step, FetchFault> {
+        match self.slots.get(front.slot) {
+            Some(state) if state.life == front.life && !state.stopped => {}
+            _ => return Ok(Step::Finished),
+        }
+        let bytes = self.pool.bytes(front.frame).get(front.bytes.clone()).unwrap_or_default();
+        let undecodable = |offset| move |error| FetchFault::Undecodable { offset, error };
+        let Some(header) = BatchHeader::peek(bytes).map_err(undecodable(front.skip_below))? else {
+            return Ok(Step::Finished);
+        };
+        let undecodable = undecodable(header.base_offset);
+        let section = header.section(bytes).map_err(undecodable)?;
+        if header.next_offset() <= front.skip_below {
+            return Ok(Step::Skipped(header));
+        }
+        if self.settings.check_crcs {
+            header.check_crc(bytes).map_err(undecodable)?;
+        }
+        if header.is_control() {
+            if self.settings.read_committed && ends_in_abort(&header, section).map_err(undecodable)? {
+                self.inbox.end_aborted(&front.aborted, header.producer_id, header.base_offset);
+            }
+            return Ok(Step::Skipped(header));
+        }
+        let last = header.next_offset() - 1;
+        let void = header.is_transactional() && self.inbox.is_aborted(&front.aborted, header.producer_id, last);
+        if header.count == 0 || void {
+            return Ok(Step::Skipped(header));
+        }
+        let start = front.bytes.start + header.size - section.len();
+        let at = start..start + section.len();
+        match self.section(front, &header, at)? {
+            Section::Blocked => Ok(Step::Blocked),
+            Section::At(frame, section) => Ok(Step::Batch(FetchedBatch {
+                slot: front.slot,
+                frame,
+                section: index(section.start)..index(section.end),
+                header,
+                skip_below: front.skip_below,
+            })),
+        }
+    }
+
+    /// Finds or makes the readable records of a batch, with a reference for the taker.
+    fn section(&mut self, front: &Pending, header: &BatchHeader, at: Range<usize>) -> Result<Section, FetchFault> {
+        let undecodable = |error| FetchFault::Undecodable { offset: header.base_offset, error };
+        let codec = Compression::from_code(header.codec()).map_err(undecodable)?;
+        if codec == Compression::None {
+            self.pool.retain(front.frame);
+            return Ok(Section::At(front.frame, at));
+        }
+        self.compressed = true;
+        loop {
+            let Some((into, fresh)) = self.target_for(front) else { return Ok(Section::Blocked) };
+            let (from, room) = self.pool.split(front.frame, into);
+            let compressed = from.get(at.clone()).unwrap_or_default();
+            let row = room.len();
+            match self.decompressor.decompress(codec, compressed, room) {
+                Ok(len) => {
+                    let section = self.pool.extend(into, len);
+                    self.pool.retain(into);
+                    return Ok(Section::At(into, section));
+                }
+                Err(WireError::OutputTooLarge { .. }) if into == front.frame => {
+                    if self.pool.oversize_bytes() <= self.pool.frame_bytes() {
+                        return Ok(Section::Blocked);
+                    }
+                    return self.section_oversize(front, header, codec, at, row);
+                }
+                Err(WireError::OutputTooLarge { .. }) if !fresh => self.close_target(),
+                Err(WireError::OutputTooLarge { .. }) => {
+                    self.close_target();
+                    return self.section_oversize(front, header, codec, at, row);
+                }
+                Err(error) => return Err(undecodable(error)),
+            }
+        }
+    }
+
+    /// Decompresses what no frame can hold into the process's oversize buffer.
+    fn section_oversize(
+        &mut self,
+        front: &Pending,
+        header: &BatchHeader,
+        codec: Compression,
+        at: Range<usize>,
+        row: usize,
+    ) -> Result<Section, FetchFault> {
+        let too_large = |row: usize| FetchFault::TooLarge { offset: header.base_offset, needed: row + 1, row };
+        let mut buf = match self.pool.take_oversize(row + 1) {
+            Ok(buf) => buf,
+            Err(OversizeError::Busy) => return Ok(Section::Blocked),
+            Err(OversizeError::TooSmall { .. }) => return Err(too_large(row)),
+        };
+        let compressed = self.pool.bytes(front.frame).get(at).unwrap_or_default();
+        let row = buf.capacity();
+        match self.decompressor.decompress(codec, compressed, buf.bytes_mut()) {
+            Ok(len) => {
+                let frame = self.pool.seal(buf, len);
+                Ok(Section::At(frame, 0..len))
+            }
+            Err(error) => {
+                self.pool.put_back(buf);
+                Err(match error {
+                    WireError::OutputTooLarge { .. } => too_large(row),
+                    error => FetchFault::Undecodable { offset: header.base_offset, error },
+                })
+            }
+        }
+    }
+
+    /// A frame to decompress into, and whether nothing is in it yet.
+    fn target_for(&mut self, front: &Pending) -> Option<(FrameId, bool)> {
+        if let Some(target) = self.target {
+            return Some((target, false));
+        }
+        let mut buf = self.pool.take();
+        if buf.is_none() && front.reserved {
+            buf = self.pool.take_reserved();
+        }
+        // Without this, frames that wait for a target could be the only ones there are.
+        if buf.is_none() && (front.reserved || self.handed == 0) && self.give_up_last(front.frame) {
+            buf = self.pool.take();
+        }
+        if let Some(buf) = buf {
+            let target = self.pool.seal(buf, 0);
+            self.target = Some(target);
+            return Some((target, true));
+        }
+        // The last resort of a waiting task: behind the response in its own frame.
+        front.reserved.then_some((front.frame, false))
+    }
+
+    /// Gives up the batches received last, to be fetched again, so that their frame is free. Not those in `keep`, and
+    /// only if nobody else uses the frame.
+    fn give_up_last(&mut self, keep: FrameId) -> bool {
+        let Some(frame) = self.inbox.queue.back().map(|last| last.frame).filter(|frame| *frame != keep) else {
+            return false;
+        };
+        let waiting = self.inbox.queue.iter().rev().take_while(|p| p.frame == frame).count();
+        if usize::try_from(self.pool.refs(frame)) != Ok(waiting) {
+            return false;
+        }
+        for _ in 0..waiting {
+            let Some(last) = self.inbox.queue.pop_back() else { break };
+            let bytes = self.pool.bytes(frame).get(last.bytes.clone()).unwrap_or_default();
+            let first = BatchHeader::peek(bytes).ok().flatten().map_or(last.skip_below, |header| header.base_offset);
+            if let Some(state) = self.slots.get_mut(last.slot).filter(|state| state.life == last.life) {
+                state.ask = state.ask.wrapping_add(1);
+                state.fetch_offset = first.max(last.skip_below);
+                state.last_epoch = -1;
+            }
+            self.pool.release(frame);
+        }
+        true
+    }
+
+    /// The batch in front is dealt with.
+    fn passed(&mut self, header: &BatchHeader) {
+        let Some(front) = self.inbox.queue.front_mut() else { return };
+        front.bytes.start = front.bytes.end.min(front.bytes.start + header.size);
+        let (slot, life) = (front.slot, front.life);
+        if let Some(state) = self.slots.get_mut(slot).filter(|state| state.life == life) {
+            state.position = state.position.max(header.next_offset());
+        }
+        if self.inbox.queue.front().is_some_and(|front| front.bytes.is_empty()) {
+            self.drop_front();
+        }
+    }
+
+    fn drop_front(&mut self) {
+        if let Some(front) = self.inbox.queue.pop_front() {
+            self.pool.release(front.frame);
+        }
+    }
+
+    pub(super) fn close_target(&mut self) {
+        if let Some(target) = self.target.take() {
+            self.pool.release(target);
+        }
+    }
+}
+
+/// Whether a control batch is the end of an aborted transaction.
+fn ends_in_abort(header: &BatchHeader, section: &[u8]) -> Result<bool, WireError> {
+    let marker = Records::new(header, section).next()?;
+    Ok(marker.is_some_and(|marker| ControlType::from_key(marker.key) == Ok(ControlType::Abort)))
+}
+
+/// Frames are far smaller than 4 GiB.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,217 @@
+//! The partitions of a fetcher.
+use super::{FetchFault, FetcherError};
+use crate::wire::TopicId;
+use std::sync::Arc;
+
+/// A partition of a fetcher. The number of a removed partition is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Slot(u32);
+
+impl Slot {
+    /// Dense number, from 0.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Most partitions of one fetcher.
+pub(crate) const MAX_PARTITIONS: usize = 16_384;
+
+/// Everything about one partition. Offsets are -1 while unknown.
+#[derive(Debug)]
+pub(super) struct SlotState {
+    /// False while the place is free.
+    pub(super) used: bool,
+    /// Index of the topic.
+    pub(super) topic: usize,
+    /// Number in its topic.
+    pub(super) partition: i32,
+    /// Identity of the topic when it was first seen; all zero before, or with older brokers.
+    pub(super) topic_id: TopicId,
+    /// Leader by the metadata last seen; -1 none.
+    pub(super) leader: i32,
+    /// Its epoch.
+    pub(super) leader_epoch: i32,
+    /// Offset to ask for next.
+    pub(super) fetch_offset: i64,
+    /// Offset behind what was handed out or skipped.
+    pub(super) position: i64,
+    /// Leader epoch of the last batch received (KIP-320).
+    pub(super) last_epoch: i32,
+    /// What received batches must carry to be handed out; changes with a seek. Never goes back, so that a number used
+    /// again is not mistaken.
+    pub(super) life: u32,
+    /// What an answer must carry to be taken; changes with a seek, another leader, or when received bytes were given up.
+    pub(super) ask: u32,
+    /// Whether the caller wants more.
+    pub(super) demand: bool,
+    /// Whether a task waits for just this partition.
+    pub(super) urgent: bool,
+    /// Stands still after a fault, until it is sought.
+    pub(super) stopped: bool,
+    /// The fault, until it is handed out.
+    pub(super) fault: Option<FetchFault>,
+    /// Not before this time.
+    pub(super) retry_at: i64,
+    /// Since when the topic is missing.
+    pub(super) missing_since: Option<i64>,
+    /// Size of a batch that the last limit cut, 0 if none.
+    pub(super) need: usize,
+    /// First offset not committed to all replicas.
+    pub(super) high_watermark: i64,
+    /// First offset of an open transaction, or the high watermark.
+    pub(super) last_stable: i64,
+    /// First offset of the log.
+    pub(super) log_start: i64,
+}
+
+impl SlotState {
+    /// Whether it may be asked for at this time.
+    pub(super) fn is_ready(&self, now_ms: i64) -> bool {
+        self.used && self.demand && !self.stopped && self.retry_at <= now_ms
+    }
+
+    /// Goes to another offset, forgetting faults and what is on its way.
+    pub(super) fn seek(&mut self, offset: i64) {
+        self.life = self.life.wrapping_add(1);
+        self.ask = self.ask.wrapping_add(1);
+        (self.fetch_offset, self.position) = (offset, offset);
+        (self.last_epoch, self.need, self.retry_at) = (-1, 0, 0);
+        (self.stopped, self.fault) = (false, None);
+    }
+}
+
+/// The partitions and topics of a fetcher, by number.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    states: Vec<SlotState>,
+    free: Vec<Slot>,
+    topics: Vec<Arc<str>>,
+    /// Faults not handed out yet.
+    faults: usize,
+}
+
+impl Slots {
+    /// A new partition, which is wanted at once.
+    pub(super) fn add(&mut self, topic: &str, partition: i32, offset: i64) -> Result<Slot, FetcherError> {
+        let topic = self.topic_index(topic);
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => self.grow()?,
+        };
+        let old = &self.states[slot.index()];
+        let (life, ask) = (old.life.wrapping_add(1), old.ask.wrapping_add(1));
+        let state = SlotState { used: true, demand: true, topic, partition, life, ask, ..Self::blank() };
+        self.states[slot.index()] = state;
+        self.states[slot.index()].seek(offset);
+        Ok(slot)
+    }
+
+    /// Frees a partition's place.
+    pub(super) fn remove(&mut self, slot: Slot) -> bool {
+        let Some(state) = self.get_mut(slot) else { return false };
+        state.seek(-1);
+        (state.used, state.demand, state.urgent, state.leader) = (false, false, false, -1);
+        self.free.push(slot);
+        true
+    }
+
+    /// Lets a partition stand still with a fault. The first one counts.
+    pub(super) fn stop(&mut self, slot: Slot, fault: FetchFault) {
+        if let Some(state) = self.get_mut(slot).filter(|state| !state.stopped) {
+            state.stopped = true;
+            state.fault = Some(fault);
+            self.faults += 1;
+        }
+    }
+
+    /// The next fault to hand out.
+    pub(super) fn take_fault(&mut self) -> Option<(Slot, FetchFault)> {
+        if self.faults == 0 {
+            return None;
+        }
+        let mut found = None;
+        let mut more = 0;
+        for (slot, state, _) in self.iter_mut().filter(|(_, state, _)| state.fault.is_some()) {
+            if found.is_some() {
+                more = 1; // at least
+                break;
+            }
+            found = state.fault.take().map(|fault| (slot, fault));
+        }
+        self.faults = more;
+        found
+    }
+
+    /// A partition that is in use.
+    pub(super) fn get(&self, slot: Slot) -> Option<&SlotState> {
+        self.states.get(slot.index()).filter(|state| state.used)
+    }
+
+    /// A partition that is in use.
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut SlotState> {
+        self.states.get_mut(slot.index()).filter(|state| state.used)
+    }
+
+    /// Name of a topic.
+    pub(super) fn topic(&self, index: usize) -> &Arc<str> {
+        &self.topics[index]
+    }
+
+    /// All partitions in use.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Slot, &mut SlotState, &Arc<str>)> {
+        let topics = &self.topics;
+        let used = (0u32..).zip(&mut self.states).filter(|(_, state)| state.used);
+        used.map(|(i, state)| {
+            let topic = &topics[state.topic];
+            (Slot(i), state, topic)
+        })
+    }
+
+    /// Number of places, free ones included.
+    pub(super) fn places(&self) -> usize {
+        self.states.len()
+    }
+
+    fn topic_index(&mut self, topic: &str) -> usize {
+        // Cold, and a fetcher has few topics.
+        self.topics.iter().position(|name| **name == *topic).unwrap_or_else(|| {
+            self.topics.push(topic.into());
+            self.topics.len() - 1
+        })
+    }
+
+    fn grow(&mut self) -> Result<Slot, FetcherError> {
+        let number = u32::try_from(self.states.len()).ok().filter(|n| (*n as usize) < MAX_PARTITIONS);
+        let number = number.ok_or(FetcherError::TooMany { what: "partitions", limit: MAX_PARTITIONS })?;
+        self.states.push(Self::blank());
+        self.free.reserve(self.states.len()); // so that removing never allocates
+        Ok(Slot(number))
+    }
+
+    fn blank() -> SlotState {
+        SlotState {
+            used: false,
+            topic: 0,
+            partition: -1,
+            topic_id: [0; 16],
+            leader: -1,
+            leader_epoch: -1,
+            fetch_offset: -1,
+            position: -1,
+            last_epoch: -1,
+            life: 0,
+            ask: 0,
+            demand: false,
+            urgent: false,
+            stopped: false,
+            fault: None,
+            retry_at: 0,
+            missing_since: None,
+            need: 0,
+            high_watermark: -1,
+            last_stable: -1,
+            log_start: -1,
+        }
+    }
+}
