@@ -9,7 +9,7 @@ pub(crate) mod offsets;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
 
-pub(crate) use fetcher::LinkFault;
+pub(crate) use fetcher::{FetchFault, FetchedBatch, Fetcher, FetcherError, FetcherSettings, LinkFault, Slot};
 pub(crate) use metadata::{MetadataClient, MetadataSettings};
 pub(crate) use offsets::{OffsetFault, OffsetQuery, OffsetSpec, list_offsets};
 pub(crate) use shared::{Hint, Reach, SharedMetadata, TooManyTopics};

@@ -4,7 +4,7 @@
 //! turn; so the frame it was received in is free again as soon as its last batch is decompressed. When there is no
 //! buffer for a target, batches wait; nothing is lost and nothing grows.
 use super::pending::Pending;
-use super::{FetchFault, Fetched, FetchedBatch, Fetcher};
+use super::{FetchFault, Fetched, FetchedBatch, Fetcher, Slot};
 use crate::arena::{FrameId, OversizeError};
 use crate::wire::{BatchHeader, Compression, ControlType, Records, WireError};
 use std::ops::Range;
@@ -20,6 +20,15 @@ enum Step {
     Blocked,
 }
 
+/// What an entry of the inbox gave.
+enum Taken {
+    Batch(FetchedBatch),
+    /// Nothing for the caller; there may be more.
+    Again,
+    /// No buffer to decompress into.
+    Blocked,
+}
+
 /// Where the records of a batch lie.
 enum Section {
     At(FrameId, Range<usize>),
@@ -27,29 +36,66 @@ enum Section {
 }
 
 impl Fetcher {
-    /// The next batch or fault; `None` when there is nothing, or when what there is waits for a buffer. Call it until
-    /// then after each [`Self::process`].
+    /// The next batch or fault of any partition, in the order of arrival; `None` when there is nothing, or when what there is
+    /// waits for a buffer. Call it until then after each [`Self::process`].
     pub(crate) fn next(&mut self) -> Option<Fetched> {
-        while let Some(front) = self.inbox.queue.front() {
-            let front = front.clone();
-            match self.step(&front) {
-                Ok(Step::Batch(batch)) => {
-                    self.passed(&batch.header);
-                    self.handed += 1;
-                    return Some(Fetched::Batch(batch));
-                }
-                Ok(Step::Skipped(header)) => self.passed(&header),
-                Ok(Step::Finished) => self.drop_front(),
-                Ok(Step::Blocked) => return None,
-                Err(fault) => {
-                    // Received behind the fault, and to be asked for again after a seek.
-                    self.slots.stop(front.slot, fault);
-                    self.drop_front();
-                }
+        while !self.inbox.queue.is_empty() {
+            match self.take(0) {
+                Taken::Batch(batch) => return Some(Fetched::Batch(batch)),
+                Taken::Again => {}
+                Taken::Blocked => return None,
             }
         }
         self.close_target();
-        self.slots.take_fault().map(|(slot, fault)| Fetched::Fault { slot, fault })
+        self.next_fault().map(|(slot, fault)| Fetched::Fault { slot, fault })
+    }
+
+    /// The next batch of one partition; the others' stay where they are. `None` as for [`Self::next`].
+    pub(crate) fn next_batch(&mut self, slot: Slot) -> Option<FetchedBatch> {
+        while let Some(at) = self.inbox.queue.iter().position(|pending| pending.slot == slot) {
+            match self.take(at) {
+                Taken::Batch(batch) => return Some(batch),
+                Taken::Again => {}
+                Taken::Blocked => return None,
+            }
+        }
+        if self.inbox.queue.is_empty() {
+            self.close_target();
+        }
+        None
+    }
+
+    /// The next partition that stands still, and why.
+    pub(crate) fn next_fault(&mut self) -> Option<(Slot, FetchFault)> {
+        self.slots.take_fault()
+    }
+
+    /// The records of a batch that was handed out, decompressed.
+    #[inline]
+    pub(crate) fn records_of(&self, batch: &FetchedBatch) -> &[u8] {
+        let at = batch.section.start as usize..batch.section.end as usize;
+        self.pool.bytes(batch.frame).get(at).unwrap_or_default()
+    }
+
+    /// Takes the next batch of an entry of the inbox.
+    fn take(&mut self, at: usize) -> Taken {
+        let Some(front) = self.inbox.queue.get(at).cloned() else { return Taken::Blocked };
+        match self.step(&front) {
+            Ok(Step::Batch(batch)) => {
+                self.passed(at, &batch.header);
+                self.handed += 1;
+                return Taken::Batch(batch);
+            }
+            Ok(Step::Skipped(header)) => self.passed(at, &header),
+            Ok(Step::Finished) => self.drop_entry(at),
+            Ok(Step::Blocked) => return Taken::Blocked,
+            Err(fault) => {
+                // Received behind the fault, and to be asked for again after a seek.
+                self.slots.stop(front.slot, fault);
+                self.drop_entry(at);
+            }
+        }
+        Taken::Again
     }
 
     fn step(&mut self, front: &Pending) -> Result<Step, FetchFault> {
@@ -210,21 +256,21 @@ impl Fetcher {
     }
 
     /// The batch in front is dealt with.
-    fn passed(&mut self, header: &BatchHeader) {
-        let Some(front) = self.inbox.queue.front_mut() else { return };
+    fn passed(&mut self, at: usize, header: &BatchHeader) {
+        let Some(front) = self.inbox.queue.get_mut(at) else { return };
         front.bytes.start = front.bytes.end.min(front.bytes.start + header.size);
-        let (slot, life) = (front.slot, front.life);
+        let (slot, life, done) = (front.slot, front.life, front.bytes.is_empty());
         if let Some(state) = self.slots.get_mut(slot).filter(|state| state.life == life) {
             state.position = state.position.max(header.next_offset());
         }
-        if self.inbox.queue.front().is_some_and(|front| front.bytes.is_empty()) {
-            self.drop_front();
+        if done {
+            self.drop_entry(at);
         }
     }
 
-    fn drop_front(&mut self) {
-        if let Some(front) = self.inbox.queue.pop_front() {
-            self.pool.release(front.frame);
+    fn drop_entry(&mut self, at: usize) {
+        if let Some(entry) = self.inbox.queue.remove(at) {
+            self.pool.release(entry.frame);
         }
     }
 
