@@ -12,10 +12,14 @@ pub(crate) mod batch;
 mod code;
 pub(crate) mod compress;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub(crate) mod message;
 mod partition;
 mod reader;
 mod varint;
+#[cfg(test)]
+mod vectors;
 mod writer;
 
 pub(crate) use batch::{

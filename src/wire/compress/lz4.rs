@@ -66,9 +66,9 @@ impl Encoder {
             };
             *length = word.to_le_bytes();
             at += 4 + len;
-            if at + 4 >= section.len() {
-                return None;
-            }
+        }
+        if at + 4 >= section.len() {
+            return None;
         }
         self.out.get_mut(at..at + 4)?.fill(0);
         self.out.get(..at + 4)

@@ -27,6 +27,9 @@ impl Decoder {
     /// Decodes all frames of `src`, one behind the other.
     pub(super) fn decode(&mut self, src: &[u8], dst: &mut [u8]) -> Result<usize> {
         let limit = dst.len();
+        if src.is_empty() {
+            return Err(bad("no frame")); // for the library that is a valid sequence of frames
+        }
         self.context.decompress(dst, src).map_err(|result| match result.wrapping_neg() {
             TOO_SMALL => WireError::OutputTooLarge { limit },
             WINDOW_TOO_LARGE => bad("the window is larger than the format's implementation allows"),
