@@ -1,0 +1,73 @@
+# `make help` lists the targets. Everything a target needs is installed or built by it the first time.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.ONESHELL:
+
+# The cache outside of the checkout: RocksDB, Kafka's jars, tools.
+export PLIMSOLL_CACHE ?= $(HOME)/.cache/plimsoll
+
+# What `make demo` can be told: the line, how long, records a second (0: as fast as it goes).
+export DEMO_LINE ?= 64MiB
+export DEMO_SECONDS ?= 20
+export DEMO_RATE ?= 50000
+
+# Packages, then RocksDB (built once, shared by all profiles) where cargo finds it.
+BUILD = ./native/packages.sh build; \
+  export ROCKSDB_STATIC=1 ROCKSDB_LIB_DIR="$${ROCKSDB_LIB_DIR:-$$(./native/build.sh)}"
+TEST = ./native/packages.sh build test; \
+  export ROCKSDB_STATIC=1 ROCKSDB_LIB_DIR="$${ROCKSDB_LIB_DIR:-$$(./native/build.sh)}"
+# Apache Kafka's jars, for what runs against a real broker.
+KAFKA = export PLIMSOLL_KAFKA="$$(./native/kafka.sh)"
+
+.PHONY: help demo test test-long bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-14s %s\n", $$1, $$2 }'
+
+demo: ## count words from an embedded mock cluster under DEMO_LINE=64MiB (DEMO_SECONDS=20 DEMO_RATE=50000)
+	@$(BUILD)
+	cargo run --release --quiet --example demo
+
+test: ## every test, also against a real Apache Kafka; ends with `N passed, N failed`
+	@$(TEST)
+	$(KAFKA)
+	./tests/run.sh $(ARGS)
+
+test-long: ## one long case: CASE=name (without it: the list of cases)
+	@$(TEST)
+	$(KAFKA)
+	./tests/long.sh $(CASE)
+
+bench: ## criterion benches: allocator, overlay, codecs, the step
+	@$(BUILD)
+	cargo bench --workspace $(ARGS)
+
+bench-peer: ## ours, Kafka Streams and a raw librdkafka loop on one broker: a JSON line each
+	@$(TEST)
+	$(KAFKA)
+	./benches/peer/run.sh $(ARGS)
+
+bench-latency: ## latency of pass-through at 10,000 records a second beside the floor and Kafka Streams
+	@$(TEST)
+	$(KAFKA)
+	./benches/peer/latency.sh $(ARGS)
+
+alloc-bench: ## cost of tracking: a JSON line a case
+	@$(BUILD)
+	cargo bench --quiet -p plimsoll-alloc --bench cost
+
+fuzz-smoke: ## each fuzz target for FUZZ_SECONDS=30 (needs the nightly toolchain)
+	@$(BUILD)
+	./fuzz/smoke.sh
+
+lint: ## formatting, clippy, documentation, licences and sources of dependencies
+	@$(BUILD)
+	./.ci/lint
+
+doc: ## the documentation, into target/doc
+	@$(BUILD)
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
+
+fmt: ## format the code
+	@cargo fmt --all
