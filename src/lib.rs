@@ -39,3 +39,8 @@ pub use node::{BoxError, Fn1, Fn2, Fn3};
 pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
 pub use plimsoll_alloc::Module;
 pub use wire::{Compression, ErrorCode, WireError};
+
+/// Kafka on loopback and librdkafka as the oracle, shared with the integration tests.
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+pub(crate) mod support;

@@ -2,4 +2,5 @@
 pub(crate) mod clock;
 pub(crate) mod id;
 pub(crate) mod limits;
+pub(crate) mod partition;
 pub(crate) mod text;

@@ -1,11 +1,15 @@
 //! The consuming side of Kafka's protocol, and what every part of the engine knows about the cluster.
 //!
-//! Owns: the metadata client and the snapshot it publishes, the fetcher of each thread, look-ups of offsets.
+//! Owns: the metadata client and the snapshot it publishes, the fetcher of each thread, look-ups of offsets; over the
+//! control-plane handle the group's membership with its commits, administration and internal topics.
 //! Invariant: above this room and `produce`, nothing knows the protocol. Bound: each file names its own.
-//! Called by: the control thread (metadata), stream and restore threads (fetcher).
+//! Called by: the control thread (metadata, membership, administration), stream and restore threads (fetcher).
 pub(crate) mod fetcher;
+#[cfg(target_os = "linux")]
+pub(crate) mod membership;
 pub(crate) mod metadata;
 pub(crate) mod offsets;
+pub(crate) mod offsets_metadata;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
 

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A test that kills, pauses or restarts brokers starts its own: `support::broker::Cluster::start(&Options::brokers(3))`.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod broker;
 pub mod oracle;

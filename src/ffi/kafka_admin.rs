@@ -1,0 +1,510 @@
+//! Administration over the control-plane handle: each call sends one request, waits for its answer at most so long,
+//! and reads it into plain values. Used by `client::admin`, which adds what the engine means by them.
+use std::ffi::{CString, c_char};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use rd::rd_kafka_admin_op_t as Op;
+use rdkafka_sys as rd;
+
+use super::kafka::{Handle, Queue, as_consumer, buffer_text, millis, text, timeout_ms};
+use super::kafka_error::{Code, KafkaError, raw, read_error, take_error};
+use super::kafka_list::{Element, List, ListRef, c_string, read};
+use crate::base::partition::TopicPartition;
+
+/// A topic as the brokers describe it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TopicDescription {
+    pub(crate) name: String,
+    /// `Ok(partition count)`, or why it cannot be described (`UNKNOWN_TOPIC_OR_PARTITION`).
+    pub(crate) partitions: Result<u32, Code>,
+}
+
+/// A topic to make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NewTopic<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) partitions: u32,
+    /// -1: the brokers' default.
+    pub(crate) replication: i32,
+    pub(crate) configs: &'a [(String, String)],
+}
+
+/// Settings of one topic.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TopicConfigs {
+    pub(crate) topic: String,
+    /// Name and value of each setting that has one.
+    pub(crate) entries: Result<Vec<(String, String)>, Code>,
+}
+
+/// Which offset of a partition is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OffsetOf {
+    /// The first that is still there.
+    Earliest,
+    /// The one that the next record will get (reading uncommitted), or the last stable one (reading committed).
+    Latest,
+    /// The first whose timestamp is at least this, in milliseconds since the Unix epoch.
+    Timestamp(i64),
+}
+
+/// A consumer group as its coordinator sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GroupDescription {
+    pub(crate) state: GroupState,
+    pub(crate) members: Vec<GroupMember>,
+}
+
+/// State of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GroupState {
+    /// All members know their assignment.
+    Stable,
+    /// A generation is being formed.
+    Rebalancing,
+    /// No member.
+    Empty,
+    /// No such group.
+    Dead,
+    /// Something that this version does not know.
+    Unknown,
+}
+
+/// One member of a group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GroupMember {
+    pub(crate) member_id: String,
+    pub(crate) client_id: String,
+    pub(crate) instance_id: Option<String>,
+    /// The peer's address as the broker sees it.
+    pub(crate) host: String,
+    pub(crate) assignment: Vec<TopicPartition>,
+}
+
+/// Which answers a request gets per name: the name and its code, with the broker's words.
+pub(crate) type PerTopic = Vec<(String, Result<(), KafkaError>)>;
+
+impl Handle {
+    /// Describes topics by name.
+    pub(crate) fn describe_topics(
+        &self,
+        names: &[&str],
+        timeout: Duration,
+    ) -> Result<Vec<TopicDescription>, KafkaError> {
+        const CALL: &str = "DescribeTopics";
+        as_consumer(|| {
+            let names: Vec<CString> = names.iter().map(|name| c_string("topic", name)).collect::<Result<_, _>>()?;
+            let mut pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
+            // SAFETY: the array holds live texts, which the collection copies.
+            let topics = unsafe { rd::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len()) };
+            let topics = NonNull::new(topics).ok_or(KafkaError::OutOfMemory { call: CALL })?.as_ptr();
+            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
+            // SAFETY: all objects are live; the request copies the collection, which is ours to destroy. The answer's
+            // parts live as long as the event.
+            unsafe {
+                let result = call.and_then(|call| {
+                    rd::rd_kafka_DescribeTopics(self.as_ptr(), topics, call.options, call.queue.as_ptr());
+                    call.answer()
+                });
+                rd::rd_kafka_TopicCollection_destroy(topics);
+                let event = result?;
+                let mut count = 0;
+                let answer = rd::rd_kafka_event_DescribeTopics_result(event.raw);
+                let found = rd::rd_kafka_DescribeTopics_result_topics(answer, &mut count);
+                Ok(items(found, count).map(|topic| read_topic(topic)).collect())
+            }
+        })
+    }
+
+    /// Names of all topics of the cluster.
+    pub(crate) fn all_topics(&self, timeout: Duration) -> Result<Vec<TopicDescription>, KafkaError> {
+        const CALL: &str = "Metadata";
+        as_consumer(|| {
+            let mut metadata: *const rd::rd_kafka_metadata = std::ptr::null();
+            // SAFETY: the handle is live; a successful call makes an object that is ours to destroy; its topics are
+            // `topic_cnt` initialised elements with NUL-terminated names. Codes are read as integers.
+            unsafe {
+                let out = (&raw mut metadata).cast();
+                let none = std::ptr::null_mut();
+                match Code(raw::rd_kafka_metadata(self.as_ptr().cast(), 1, none, out, millis(timeout))) {
+                    Code::TIMED_OUT => {
+                        return Err(KafkaError::TimedOut { call: CALL, waited_ms: timeout_ms(timeout) });
+                    }
+                    code => code.check(CALL)?,
+                }
+                let count = usize::try_from((*metadata).topic_cnt).unwrap_or(0);
+                let topics = (0..count).map(|index| {
+                    let topic = (*metadata).topics.add(index);
+                    let code = Code((&raw const (*topic).err).cast::<i32>().read());
+                    let count = u32::try_from((*topic).partition_cnt).unwrap_or(0);
+                    let partitions = if code.is_error() { Err(code) } else { Ok(count) };
+                    TopicDescription { name: text((*topic).topic), partitions }
+                });
+                let topics = topics.collect();
+                rd::rd_kafka_metadata_destroy(metadata);
+                Ok(topics)
+            }
+        })
+    }
+
+    /// Makes topics; the answer comes when they exist.
+    pub(crate) fn create_topics(&self, topics: &[NewTopic<'_>], timeout: Duration) -> Result<PerTopic, KafkaError> {
+        const CALL: &str = "CreateTopics";
+        as_consumer(|| {
+            let made: Vec<NewTopicObject> = topics.iter().map(NewTopicObject::new).collect::<Result<_, _>>()?;
+            let mut pointers: Vec<_> = made.iter().map(|topic| topic.0).collect();
+            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout)?;
+            // SAFETY: all objects are live; the request copies the topics. The answer lives as long as the event.
+            unsafe {
+                let queue = call.queue.as_ptr();
+                rd::rd_kafka_CreateTopics(self.as_ptr(), pointers.as_mut_ptr(), pointers.len(), call.options, queue);
+                let event = call.answer()?;
+                let mut count = 0;
+                let answer = rd::rd_kafka_event_CreateTopics_result(event.raw);
+                let results = rd::rd_kafka_CreateTopics_result_topics(answer, &mut count);
+                Ok(items(results, count).map(|result| read_result(CALL, result)).collect())
+            }
+        })
+    }
+
+    /// Deletes topics.
+    pub(crate) fn delete_topics(&self, names: &[&str], timeout: Duration) -> Result<PerTopic, KafkaError> {
+        const CALL: &str = "DeleteTopics";
+        as_consumer(|| {
+            let names: Vec<CString> = names.iter().map(|name| c_string("topic", name)).collect::<Result<_, _>>()?;
+            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DELETETOPICS, timeout)?;
+            // SAFETY: all objects are live; the request copies the topics, which are ours to destroy. The answer lives
+            // as long as the event.
+            unsafe {
+                let mut objects: Vec<_> =
+                    names.iter().map(|name| rd::rd_kafka_DeleteTopic_new(name.as_ptr())).collect();
+                let queue = call.queue.as_ptr();
+                rd::rd_kafka_DeleteTopics(self.as_ptr(), objects.as_mut_ptr(), objects.len(), call.options, queue);
+                rd::rd_kafka_DeleteTopic_destroy_array(objects.as_mut_ptr(), objects.len());
+                let event = call.answer()?;
+                let mut count = 0;
+                let answer = rd::rd_kafka_event_DeleteTopics_result(event.raw);
+                let results = rd::rd_kafka_DeleteTopics_result_topics(answer, &mut count);
+                Ok(items(results, count).map(|result| read_result(CALL, result)).collect())
+            }
+        })
+    }
+
+    /// Reads topics' settings.
+    pub(crate) fn describe_configs(&self, topics: &[&str], timeout: Duration) -> Result<Vec<TopicConfigs>, KafkaError> {
+        const CALL: &str = "DescribeConfigs";
+        as_consumer(|| {
+            let names: Vec<CString> = topics.iter().map(|name| c_string("topic", name)).collect::<Result<_, _>>()?;
+            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout)?;
+            // SAFETY: as in `delete_topics`.
+            unsafe {
+                let kind = rd::rd_kafka_ResourceType_t::RD_KAFKA_RESOURCE_TOPIC;
+                let resource = |name: &CString| rd::rd_kafka_ConfigResource_new(kind, name.as_ptr());
+                let mut objects: Vec<_> = names.iter().map(resource).collect();
+                let queue = call.queue.as_ptr();
+                rd::rd_kafka_DescribeConfigs(self.as_ptr(), objects.as_mut_ptr(), objects.len(), call.options, queue);
+                rd::rd_kafka_ConfigResource_destroy_array(objects.as_mut_ptr(), objects.len());
+                let event = call.answer()?;
+                let mut count = 0;
+                let answer = rd::rd_kafka_event_DescribeConfigs_result(event.raw);
+                let found = rd::rd_kafka_DescribeConfigs_result_resources(answer, &mut count);
+                Ok(items(found, count).map(|resource| read_configs(resource)).collect())
+            }
+        })
+    }
+
+    /// Looks up one offset of each partition. Partitions that fail carry their code.
+    pub(crate) fn list_offsets(
+        &self,
+        partitions: &[(&TopicPartition, OffsetOf)],
+        read_committed: bool,
+        timeout: Duration,
+    ) -> Result<Vec<Element>, KafkaError> {
+        const CALL: &str = "ListOffsets";
+        as_consumer(|| {
+            let mut list = List::with_capacity(partitions.len())?;
+            for (partition, of) in partitions {
+                list.push(&partition.topic, partition.partition, Some(of.as_spec()), None)?;
+            }
+            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout)?;
+            let level = if read_committed {
+                rd::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED
+            } else {
+                rd::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED
+            };
+            // SAFETY: all objects are live; the request copies the list. The answer lives as long as the event.
+            unsafe {
+                take_error(CALL, rd::rd_kafka_AdminOptions_set_isolation_level(call.options, level))?;
+                rd::rd_kafka_ListOffsets(self.as_ptr(), list.as_ptr(), call.options, call.queue.as_ptr());
+                let event = call.answer()?;
+                let mut count = 0;
+                let answer = rd::rd_kafka_event_ListOffsets_result(event.raw);
+                let found = rd::rd_kafka_ListOffsets_result_infos(answer, &mut count);
+                let element = |info| read(rd::rd_kafka_ListOffsetsResultInfo_topic_partition(info), None);
+                Ok(items(found, count).map(element).collect())
+            }
+        })
+    }
+
+    /// Deletes the records before an offset of each partition.
+    pub(crate) fn delete_records(&self, before: &List, timeout: Duration) -> Result<Vec<Element>, KafkaError> {
+        const CALL: &str = "DeleteRecords";
+        as_consumer(|| {
+            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DELETERECORDS, timeout)?;
+            // SAFETY: all objects are live; the request copies its object, which is ours to destroy. The answer lives
+            // as long as the event.
+            unsafe {
+                let object = rd::rd_kafka_DeleteRecords_new(before.as_ptr());
+                let mut objects = [object];
+                rd::rd_kafka_DeleteRecords(self.as_ptr(), objects.as_mut_ptr(), 1, call.options, call.queue.as_ptr());
+                rd::rd_kafka_DeleteRecords_destroy(object);
+                let event = call.answer()?;
+                let answer = rd::rd_kafka_event_DeleteRecords_result(event.raw);
+                let list = ListRef::from_ptr(rd::rd_kafka_DeleteRecords_result_offsets(answer));
+                Ok(list.map(ListRef::elements).unwrap_or_default())
+            }
+        })
+    }
+
+    /// Describes a consumer group.
+    pub(crate) fn describe_group(&self, group: &str, timeout: Duration) -> Result<GroupDescription, KafkaError> {
+        const CALL: &str = "DescribeConsumerGroups";
+        as_consumer(|| {
+            let name = c_string("group", group)?;
+            let mut names = [name.as_ptr()];
+            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, timeout)?;
+            // SAFETY: all objects are live; the request copies the names. The answer lives as long as the event.
+            unsafe {
+                let queue = call.queue.as_ptr();
+                rd::rd_kafka_DescribeConsumerGroups(self.as_ptr(), names.as_mut_ptr(), 1, call.options, queue);
+                let event = call.answer()?;
+                let mut count = 0;
+                let answer = rd::rd_kafka_event_DescribeConsumerGroups_result(event.raw);
+                let found = rd::rd_kafka_DescribeConsumerGroups_result_groups(answer, &mut count);
+                let group = items(found, count).next();
+                let group = group.ok_or_else(|| KafkaError::refused(CALL, Code::UNSUPPORTED_VERSION, "no answer"))?;
+                read_error(CALL, rd::rd_kafka_ConsumerGroupDescription_error(group))?;
+                Ok(read_group(group))
+            }
+        })
+    }
+}
+
+impl OffsetOf {
+    fn as_spec(self) -> i64 {
+        match self {
+            Self::Earliest => rd::rd_kafka_OffsetSpec_t::RD_KAFKA_OFFSET_SPEC_EARLIEST as i64,
+            Self::Latest => rd::rd_kafka_OffsetSpec_t::RD_KAFKA_OFFSET_SPEC_LATEST as i64,
+            Self::Timestamp(ms) => ms.max(0),
+        }
+    }
+}
+
+/// One request under way: its options and the queue for its answer.
+struct Call<'h> {
+    queue: Queue<'h>,
+    options: *mut rd::rd_kafka_AdminOptions_t,
+    name: &'static str,
+    timeout: Duration,
+}
+
+impl<'h> Call<'h> {
+    fn new(handle: &'h Handle, name: &'static str, op: Op, timeout: Duration) -> Result<Self, KafkaError> {
+        let queue = Queue::new(handle)?;
+        let mut reason = [0 as c_char; 256];
+        // SAFETY: the handle is live; the options are checked before use and freed by `Drop`.
+        unsafe {
+            let options = rd::rd_kafka_AdminOptions_new(handle.as_ptr(), op);
+            if options.is_null() {
+                return Err(KafkaError::OutOfMemory { call: "AdminOptions_new" });
+            }
+            let call = Self { queue, options, name, timeout };
+            let ms = millis(timeout).clamp(1, 3_600_000);
+            let (text, size) = (reason.as_mut_ptr(), reason.len());
+            let mut code = rd::rd_kafka_AdminOptions_set_request_timeout(options, ms, text, size);
+            let waits = matches!(op, Op::RD_KAFKA_ADMIN_OP_CREATETOPICS | Op::RD_KAFKA_ADMIN_OP_DELETETOPICS);
+            if waits && code as i32 == 0 {
+                code = rd::rd_kafka_AdminOptions_set_operation_timeout(options, ms, text, size);
+            }
+            if code as i32 != 0 {
+                return Err(KafkaError::refused(name, Code(code as i32), &buffer_text(&reason)));
+            }
+            Ok(call)
+        }
+    }
+
+    /// Waits for the answer; an answer that is an error as a whole becomes one.
+    fn answer(&self) -> Result<Answer, KafkaError> {
+        // librdkafka answers by itself when the time is over; the second more lets that answer arrive.
+        let wait = self.timeout.saturating_add(Duration::from_secs(1));
+        let timed_out = || KafkaError::TimedOut { call: self.name, waited_ms: timeout_ms(self.timeout) };
+        // SAFETY: the queue is live; an event that is not null is ours, owned by `Answer` from here on.
+        unsafe {
+            let raw = rd::rd_kafka_queue_poll(self.queue.as_ptr(), millis(wait));
+            if raw.is_null() {
+                return Err(timed_out());
+            }
+            let answer = Answer { raw };
+            match Code(raw::rd_kafka_event_error(raw.cast())) {
+                Code::NONE => Ok(answer),
+                Code::TIMED_OUT => Err(timed_out()),
+                code => Err(KafkaError::refused(self.name, code, &text(rd::rd_kafka_event_error_string(raw)))),
+            }
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the options are ours and live.
+        unsafe { rd::rd_kafka_AdminOptions_destroy(self.options) };
+    }
+}
+
+/// An answer event that is ours.
+struct Answer {
+    raw: *mut rd::rd_kafka_event_t,
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        // SAFETY: the event is ours and live, and what was read from it was copied.
+        unsafe { rd::rd_kafka_event_destroy(self.raw) };
+    }
+}
+
+struct NewTopicObject(*mut rd::rd_kafka_NewTopic_t);
+
+impl NewTopicObject {
+    fn new(topic: &NewTopic<'_>) -> Result<Self, KafkaError> {
+        let name = c_string("topic", topic.name)?;
+        let partitions = i32::try_from(topic.partitions).unwrap_or(i32::MAX);
+        let mut reason = [0 as c_char; 256];
+        // SAFETY: the texts are live and copied; `reason` has its length; the object is checked before use.
+        unsafe {
+            let (text, size) = (reason.as_mut_ptr(), reason.len());
+            let object = rd::rd_kafka_NewTopic_new(name.as_ptr(), partitions, topic.replication, text, size);
+            if object.is_null() {
+                let name = topic.name.to_owned();
+                return Err(KafkaError::Setting { name, reason: buffer_text(&reason) });
+            }
+            let object = Self(object);
+            for (name, value) in topic.configs {
+                let (c_name, c_value) = (c_string("a setting's name", name)?, c_string("a setting", value)?);
+                let code = rd::rd_kafka_NewTopic_set_config(object.0, c_name.as_ptr(), c_value.as_ptr());
+                Code(code as i32).check("NewTopic_set_config")?;
+            }
+            Ok(object)
+        }
+    }
+}
+
+impl Drop for NewTopicObject {
+    fn drop(&mut self) {
+        // SAFETY: the object is ours and live.
+        unsafe { rd::rd_kafka_NewTopic_destroy(self.0) };
+    }
+}
+
+/// # Safety
+/// `array` points to `count` live elements, or `count` is 0, for as long as the iterator is used.
+unsafe fn items<T>(array: *mut *const T, count: usize) -> impl Iterator<Item = *const T> {
+    let count = if array.is_null() { 0 } else { count };
+    // SAFETY: by the contract of this function.
+    (0..count).map(move |index| unsafe { *array.add(index) })
+}
+
+/// # Safety
+/// `topic` is live.
+unsafe fn read_topic(topic: *const rd::rd_kafka_TopicDescription_t) -> TopicDescription {
+    // SAFETY: by the contract; texts are copied.
+    unsafe {
+        let name = text(rd::rd_kafka_TopicDescription_name(topic));
+        let mut count = 0;
+        rd::rd_kafka_TopicDescription_partitions(topic, &mut count);
+        let error = read_error("DescribeTopics", rd::rd_kafka_TopicDescription_error(topic));
+        let partitions = match error {
+            Ok(()) => Ok(u32::try_from(count).unwrap_or(u32::MAX)),
+            Err(error) => Err(error.code().unwrap_or(Code::UNKNOWN_TOPIC_OR_PARTITION)),
+        };
+        TopicDescription { name, partitions }
+    }
+}
+
+/// # Safety
+/// `result` is live.
+unsafe fn read_result(
+    call: &'static str,
+    result: *const rd::rd_kafka_topic_result_t,
+) -> (String, Result<(), KafkaError>) {
+    // SAFETY: by the contract; texts are copied.
+    unsafe {
+        let name = text(rd::rd_kafka_topic_result_name(result));
+        let code = Code(raw::rd_kafka_topic_result_error(result.cast()));
+        let detail = text(rd::rd_kafka_topic_result_error_string(result));
+        (name, if code.is_error() { Err(KafkaError::refused(call, code, &detail)) } else { Ok(()) })
+    }
+}
+
+/// # Safety
+/// `resource` is live.
+unsafe fn read_configs(resource: *const rd::rd_kafka_ConfigResource_t) -> TopicConfigs {
+    // SAFETY: by the contract; texts are copied.
+    unsafe {
+        let topic = text(rd::rd_kafka_ConfigResource_name(resource));
+        let code = Code(raw::rd_kafka_ConfigResource_error(resource.cast()));
+        if code.is_error() {
+            return TopicConfigs { topic, entries: Err(code) };
+        }
+        let mut count = 0;
+        let entries = rd::rd_kafka_ConfigResource_configs(resource, &mut count);
+        let pair = |entry| {
+            let value = rd::rd_kafka_ConfigEntry_value(entry);
+            (!value.is_null()).then(|| (text(rd::rd_kafka_ConfigEntry_name(entry)), text(value)))
+        };
+        TopicConfigs { topic, entries: Ok(items(entries, count).filter_map(pair).collect()) }
+    }
+}
+
+/// # Safety
+/// `group` is live.
+unsafe fn read_group(group: *const rd::rd_kafka_ConsumerGroupDescription_t) -> GroupDescription {
+    use rd::rd_kafka_consumer_group_state_t as State;
+    // SAFETY: by the contract; every member index is below the count; texts and lists are copied.
+    unsafe {
+        let state = match rd::rd_kafka_ConsumerGroupDescription_state(group) {
+            State::RD_KAFKA_CONSUMER_GROUP_STATE_STABLE => GroupState::Stable,
+            State::RD_KAFKA_CONSUMER_GROUP_STATE_PREPARING_REBALANCE
+            | State::RD_KAFKA_CONSUMER_GROUP_STATE_COMPLETING_REBALANCE => GroupState::Rebalancing,
+            State::RD_KAFKA_CONSUMER_GROUP_STATE_EMPTY => GroupState::Empty,
+            State::RD_KAFKA_CONSUMER_GROUP_STATE_DEAD => GroupState::Dead,
+            _ => GroupState::Unknown,
+        };
+        let count = rd::rd_kafka_ConsumerGroupDescription_member_count(group);
+        let member = |index| read_member(rd::rd_kafka_ConsumerGroupDescription_member(group, index));
+        GroupDescription { state, members: (0..count).map(member).collect() }
+    }
+}
+
+/// # Safety
+/// `member` is live.
+unsafe fn read_member(member: *const rd::rd_kafka_MemberDescription_t) -> GroupMember {
+    // SAFETY: by the contract; texts and lists are copied.
+    unsafe {
+        let instance = rd::rd_kafka_MemberDescription_group_instance_id(member);
+        let assignment = rd::rd_kafka_MemberDescription_assignment(member);
+        let list = if assignment.is_null() {
+            None
+        } else {
+            ListRef::from_ptr(rd::rd_kafka_MemberAssignment_partitions(assignment))
+        };
+        GroupMember {
+            member_id: text(rd::rd_kafka_MemberDescription_consumer_id(member)),
+            client_id: text(rd::rd_kafka_MemberDescription_client_id(member)),
+            instance_id: (!instance.is_null()).then(|| text(instance)),
+            host: text(rd::rd_kafka_MemberDescription_host(member)),
+            assignment: list.map(ListRef::partitions).unwrap_or_default(),
+        }
+    }
+}
