@@ -1,1 +1,40 @@
 //! Batches under construction, the sender, acknowledgements.
+//!
+//! Owns, for each stream thread, a [`Producer`]: the batch pool, one connection to each broker that leads a partition
+//! written to, and the acknowledgement slots. Always idempotent: producer id, sequences, at most five requests on
+//! their way, acknowledged by all replicas in sync. Invariant: what is appended is acknowledged or its slot tells the
+//! error, and the records of a partition are written in the order of their appends, over retries, lost connections and
+//! moved leaders. Bound: the pool is the memory of the records and the back-pressure; a connection has fixed buffers.
+//! Called by the stream thread; nothing above this room and `client` knows the protocol.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `producer`, `settings`, `error` | the face: the turn, settings, what can go wrong |
+//! | `pool`, `append`, `ack` | buffers, batches under construction, acknowledgement slots |
+//! | `topics`, `partition`, `identity`, `sticky` | where records go, in which order, with which sequence |
+//! | `sender`, `broker`, `request` | connections, requests, what leaves when |
+//! | `answer`, `retry` | what became of the batches |
+mod ack;
+mod answer;
+mod append;
+mod broker;
+mod error;
+mod identity;
+mod partition;
+mod pool;
+mod producer;
+mod request;
+mod retry;
+mod sender;
+mod settings;
+mod sticky;
+mod topics;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ack::{Ack, AckSlot};
+pub(crate) use error::{AppendError, Cause, ProduceError};
+pub(crate) use producer::{OutRecord, Producer, ProducerError, ProducerStats};
+pub(crate) use settings::ProducerSettings;
+pub(crate) use topics::OutTopic;

@@ -39,10 +39,10 @@ impl Stamp {
 /// [`BatchBuilder::clear`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BatchBuilder {
-    len: usize,
-    count: u32,
-    base_timestamp: i64,
-    max_timestamp: i64,
+    pub(super) len: usize,
+    pub(super) count: u32,
+    pub(super) base_timestamp: i64,
+    pub(super) max_timestamp: i64,
 }
 
 /// Lengths of a record's fields as they will be encoded.

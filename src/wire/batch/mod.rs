@@ -5,6 +5,7 @@
 //! Format: `org.apache.kafka.common.record.DefaultRecordBatch` and `DefaultRecord`.
 mod builder;
 mod control;
+mod halve;
 mod header;
 mod headers;
 mod record;
@@ -13,6 +14,7 @@ mod tests;
 
 pub(crate) use builder::{BatchBuilder, Stamp, TooLarge, restamp};
 pub(crate) use control::ControlType;
+pub(crate) use halve::Rest;
 pub(crate) use header::{BATCH_HEADER_BYTES, BatchHeader, Batches};
 pub(crate) use headers::{Header, Headers, RawHeaders};
 pub(crate) use record::{RecordCursor, RecordView, Records};

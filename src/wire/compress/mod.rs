@@ -155,6 +155,14 @@ impl Decompressor {
     }
 }
 
+/// Decompresses what a [`Compressor`] wrote, without a context. The codecs that are only read are refused.
+pub(crate) fn decompress_own(codec: Compression, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    match codec {
+        Compression::Lz4 => lz4::decode(src, dst),
+        other => Err(WireError::UnknownCodec { codec: other.code() }),
+    }
+}
+
 impl std::fmt::Debug for Decompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Decompressor").finish_non_exhaustive()

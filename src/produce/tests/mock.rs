@@ -1,0 +1,1 @@
+//! Against librdkafka's mock cluster, read back by librdkafka's consumer.
