@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// Time from one comparison to the next.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
-/// Ticks from one scan of resident and live bytes to the next: half a second.
-const SCAN_TICKS: u64 = 50;
+/// Ticks from one scan of resident and live bytes to the next: a second.
+const SCAN_TICKS: u64 = 100;
 /// Ticks from one purge of a module to the next: purging costs, and what is dirty again at once is in use.
 const PURGE_TICKS: u64 = 5;
 
@@ -168,6 +168,9 @@ impl Rounds {
 
     fn scan(&self) {
         self.ledger.set_live(&meter::live_all());
+        if let Some(identity) = meter::identity() {
+            self.ledger.set_identity(&identity);
+        }
     }
 
     fn undo_all(&mut self) {

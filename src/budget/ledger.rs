@@ -3,8 +3,8 @@
 //! Owns one set of relaxed counters a module. Written by the governor (committed, resident, live, peaks), by shares
 //! (refusals) and by rooms that give back. Read by the report without a lock or a system call. Bound: fixed.
 use super::{MemoryReport, ModuleMemory, Plan};
-use plimsoll_alloc::Module;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use plimsoll_alloc::{Module, RssIdentity};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// One set of counters a module, and those of the process.
 #[derive(Debug, Default)]
@@ -14,7 +14,11 @@ pub(crate) struct Ledger {
     rss: AtomicU64,
     rss_peak: AtomicU64,
     anonymous: AtomicU64,
-    explained: AtomicU64,
+    allocator: AtomicU64,
+    stacks: AtomicU64,
+    data: AtomicU64,
+    file: AtomicU64,
+    unexplained: AtomicI64,
     tracked: AtomicBool,
 }
 
@@ -81,36 +85,38 @@ impl Ledger {
         }
     }
 
-    /// Takes over resident bytes; at most once a second.
-    pub(super) fn set_resident(&self, resident: &[u64; Module::COUNT]) {
-        for (account, bytes) in self.modules.iter().zip(resident) {
-            account.resident.store(*bytes, Relaxed);
-            account.resident_peak.fetch_max(*bytes, Relaxed);
-        }
-    }
-
     /// Takes over the resident size of the process.
     pub(super) fn set_rss(&self, rss: u64) {
         self.rss.store(rss, Relaxed);
         self.rss_peak.fetch_max(rss, Relaxed);
     }
 
-    /// Takes over the identity: anonymous bytes as the kernel counts them, and as the allocator and stacks explain
-    /// them.
-    pub(super) fn set_identity(&self, anonymous: u64, explained: u64) {
-        self.anonymous.store(anonymous, Relaxed);
-        self.explained.store(explained, Relaxed);
+    /// Takes over a scan: resident bytes of each module and the parts of the process's memory; once a second.
+    pub(super) fn set_identity(&self, identity: &RssIdentity) {
+        for (account, bytes) in self.modules.iter().zip(&identity.windows) {
+            account.resident.store(*bytes, Relaxed);
+            account.resident_peak.fetch_max(*bytes, Relaxed);
+        }
+        self.anonymous.store(identity.anonymous, Relaxed);
+        self.allocator.store(identity.allocator, Relaxed);
+        self.stacks.store(identity.stacks, Relaxed);
+        self.data.store(identity.data, Relaxed);
+        self.file.store(identity.file, Relaxed);
+        self.unexplained.store(identity.unexplained(), Relaxed);
     }
 
     /// Fills the caller's buffer. Allocates nothing and waits for nothing.
     pub(crate) fn fill(&self, report: &mut MemoryReport) {
-        let (anonymous, explained) = (self.anonymous.load(Relaxed), self.explained.load(Relaxed));
         report.line = self.line.load(Relaxed);
         report.tracked = self.tracked.load(Relaxed);
         report.rss = self.rss.load(Relaxed);
         report.rss_peak = self.rss_peak.load(Relaxed);
-        report.anonymous = anonymous;
-        report.unexplained = i64::try_from(i128::from(anonymous) - i128::from(explained)).unwrap_or(i64::MAX);
+        report.anonymous = self.anonymous.load(Relaxed);
+        report.allocator = self.allocator.load(Relaxed);
+        report.stacks = self.stacks.load(Relaxed);
+        report.data = self.data.load(Relaxed);
+        report.file = self.file.load(Relaxed);
+        report.unexplained = self.unexplained.load(Relaxed);
         for (module, account) in Module::ALL.into_iter().zip(&self.modules) {
             report.modules[module as usize] = ModuleMemory {
                 module,
@@ -140,17 +146,19 @@ mod tests {
         committed[Module::Cache as usize] = 300;
         ledger.set_committed(&committed);
         let only_cache = |bytes| Module::ALL.map(|module| if module == Module::Cache { bytes } else { 0 });
-        ledger.set_resident(&only_cache(250));
         ledger.set_live(&only_cache(200));
         ledger.count_denied(Module::Cache);
         ledger.count_reclaimed(Module::Cache, 600);
         ledger.set_rss(5_000);
-        ledger.set_identity(4_000, 4_100);
+        let mut identity = RssIdentity::default();
+        identity.windows = only_cache(250);
+        (identity.anonymous, identity.stacks, identity.data, identity.allocator) = (4_000, 700, 50, 3_100);
+        ledger.set_identity(&identity);
         let mut report = MemoryReport::default();
         ledger.fill(&mut report);
         let cache = report.module(Module::Cache);
         assert_eq!((cache.committed, cache.committed_peak, cache.resident, cache.live), (300, 900, 250, 200));
         assert_eq!((cache.denied, cache.reclaimed), (1, 600));
-        assert_eq!((report.rss, report.unexplained), (5_000, -100));
+        assert_eq!((report.rss, report.stacks, report.unexplained), (5_000, 700, -100));
     }
 }

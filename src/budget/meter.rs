@@ -1,7 +1,7 @@
 //! Where the governor's numbers come from: the allocator, or nothing where it is not installed.
 //!
 //! Owns nothing. Every function is zero without the allocator. Called by the governor alone.
-use plimsoll_alloc::Module;
+use plimsoll_alloc::{Module, RssIdentity};
 
 /// Committed bytes of each module.
 pub(super) fn committed_all() -> [u64; Module::COUNT] {
@@ -18,4 +18,9 @@ pub(super) fn purge(module: Module) -> u64 {
     let before = plimsoll_alloc::committed(module);
     plimsoll_alloc::purge(module);
     before.saturating_sub(plimsoll_alloc::committed(module))
+}
+
+/// The parts of the process's anonymous memory: a scan, some milliseconds; `None` without the allocator.
+pub(super) fn identity() -> Option<RssIdentity> {
+    plimsoll_alloc::rss_identity().ok()
 }

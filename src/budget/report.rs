@@ -47,6 +47,14 @@ pub struct MemoryReport {
     pub rss_peak: u64,
     /// Anonymous bytes of the process as the kernel counts them.
     pub anonymous: u64,
+    /// Part of `anonymous`: the allocator's own tables.
+    pub allocator: u64,
+    /// Part of `anonymous`: stacks of all threads.
+    pub stacks: u64,
+    /// Part of `anonymous`: changed pages of files, zero-initialised data.
+    pub data: u64,
+    /// Resident pages of files (the program's code): beside `anonymous`.
+    pub file: u64,
     /// `anonymous` less what modules, allocator tables, stacks and data explain, in bytes: close to 0.
     pub unexplained: i64,
     /// One entry a module, in the order of [`Module::ALL`].
@@ -74,7 +82,19 @@ impl Default for MemoryReport {
             denied: 0,
             reclaimed: 0,
         });
-        Self { line: 0, tracked: false, rss: 0, rss_peak: 0, anonymous: 0, unexplained: 0, modules }
+        Self {
+            line: 0,
+            tracked: false,
+            rss: 0,
+            rss_peak: 0,
+            anonymous: 0,
+            allocator: 0,
+            stacks: 0,
+            data: 0,
+            file: 0,
+            unexplained: 0,
+            modules,
+        }
     }
 }
 
