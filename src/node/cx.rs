@@ -1,7 +1,8 @@
 //! The context of one step and the port through which records leave.
 use super::fault::{FaultCell, Flow};
 use super::record::{OutBytes, RecordContext};
-use super::{Arena, RawHeaders};
+use super::RawHeaders;
+use crate::arena::Arena;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
 
 /// What the thread offers its nodes: the stream thread implements it over its producer, the driver records.
@@ -46,5 +47,21 @@ impl<'a> Cx<'a> {
             headers: RawHeaders::EMPTY,
         };
         Self { arena, task, source, port, fault, stream_time: -1, now_ms }
+    }
+
+    /// The same step in the context of another record and task of the subtopology.
+    pub(crate) fn at<'s>(&self, task: TaskId, source: RecordContext<'s>) -> Cx<'s>
+    where
+        'a: 's,
+    {
+        Cx {
+            arena: self.arena,
+            task,
+            source,
+            port: self.port,
+            fault: self.fault,
+            stream_time: self.stream_time,
+            now_ms: self.now_ms,
+        }
     }
 }

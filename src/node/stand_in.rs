@@ -9,8 +9,8 @@ impl<'a> RawHeaders<'a> {
     pub(crate) const EMPTY: RawHeaders<'static> = RawHeaders(&[0]);
 
     /// Headers from their bytes, count included.
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        (!bytes.is_empty()).then_some(Self(bytes))
     }
 
     /// The bytes, count included.
@@ -18,7 +18,3 @@ impl<'a> RawHeaders<'a> {
         self.0
     }
 }
-
-/// Memory that lives as long as a turn.
-#[derive(Debug, Default)]
-pub(crate) struct Arena;

@@ -28,7 +28,7 @@ pub(crate) struct MadeStore {
 }
 
 /// Builds one store.
-pub(crate) type MakeStore = Box<dyn Fn(&Wiring<'_>, StoreId) -> MadeStore + Send + Sync>;
+pub(crate) type MakeStore = Box<dyn Fn(&Wiring<'_>, StoreId) -> Result<MadeStore, WiringError> + Send + Sync>;
 
 /// A node of the logical graph as wiring needs it.
 pub(crate) struct Part {
@@ -49,6 +49,8 @@ pub(crate) struct StorePart {
     pub(crate) cached: bool,
     /// Whether there is a changelog.
     pub(crate) logged: bool,
+    /// The operator that changes it.
+    pub(crate) writer: Option<NodeId>,
 }
 
 /// A source topic as wiring needs it.
@@ -180,7 +182,7 @@ impl<'t> Wiring<'t> {
     pub(crate) fn store<T: Clone + 'static>(&mut self, id: StoreId) -> Result<T, WiringError> {
         let part = self.store_part(id)?;
         if self.stores.get(id.index()).is_some_and(Option::is_none) {
-            let made = (part.make)(self, id);
+            let made = (part.make)(self, id)?;
             if let Some(slot) = self.stores.get_mut(id.index()) {
                 *slot = Some(made);
             }

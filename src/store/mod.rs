@@ -1,13 +1,18 @@
 //! State: the backend, the overlay, restored bytes.
 pub(crate) mod backend;
 pub(crate) mod batch;
+pub(crate) mod chunks;
 #[cfg(test)]
 pub(crate) mod contract;
 pub(crate) mod error;
 pub(crate) mod memory;
 pub(crate) mod offset;
+pub(crate) mod order;
+pub(crate) mod overlay;
+pub(crate) mod overlay_core;
 pub(crate) mod restore;
 #[cfg(target_os = "linux")]
 pub(crate) mod rocks;
 #[cfg(target_os = "linux")]
 mod rocks_lock;
+pub(crate) mod slab;

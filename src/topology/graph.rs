@@ -227,7 +227,8 @@ impl Graph {
         let mut stores = Vec::with_capacity(self.stores.len());
         for (spec, make) in self.stores {
             let (name, cached, logged) = (spec.name.clone(), spec.cached, spec.logged);
-            blueprint.stores.push(StorePart { make, name, cached, logged });
+            let writer = spec.nodes.first().copied();
+            blueprint.stores.push(StorePart { make, name, cached, logged, writer });
             stores.push(spec);
         }
         blueprint.sources = self.sources.iter().map(|s| SourcePart { node: s.node, topic: s.topic.clone() }).collect();

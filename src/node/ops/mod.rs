@@ -1,0 +1,37 @@
+//! The operators at work, one a file. Generic code ends at closure call, lend and edge; what works on bytes and slots does not
+//! know types.
+mod aggregate;
+mod branch;
+mod filter;
+mod flat_map;
+mod flat_map_values;
+mod for_each;
+mod map;
+mod map_values;
+mod pass;
+mod peek;
+mod reduce;
+mod select_key;
+mod sink;
+mod source;
+mod to_stream;
+mod try_map_values;
+
+pub(crate) use aggregate::{Aggregate, Fold, FromInit};
+pub(crate) use branch::{Branch, Predicate};
+pub(crate) use filter::Filter;
+pub use flat_map::PushPair;
+pub(crate) use flat_map::FlatMap;
+pub use flat_map_values::Push;
+pub(crate) use flat_map_values::FlatMapValues;
+pub(crate) use for_each::ForEach;
+pub(crate) use map::Map;
+pub(crate) use map_values::{MapValues, MapValuesWithKey};
+pub(crate) use pass::Pass;
+pub(crate) use peek::Peek;
+pub(crate) use reduce::Reduce;
+pub(crate) use select_key::SelectKey;
+pub(crate) use sink::{NotNullKey, Sink};
+pub(crate) use source::SourceNode;
+pub(crate) use to_stream::ToStream;
+pub(crate) use try_map_values::TryMapValues;

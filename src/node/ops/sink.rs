@@ -1,0 +1,57 @@
+//! Where views become bytes of a topic.
+use crate::base::id::{NodeId, SinkId};
+use crate::codec::{Codec, Schema, Scratch};
+use crate::node::{Cx, Edge, Fault, Flow, Node, OutBytes, Parked, Record};
+use std::cell::RefCell;
+
+/// Encodes and hands to the port.
+pub(crate) struct Sink<K, V> {
+    pub(crate) id: SinkId,
+    pub(crate) node: NodeId,
+    pub(crate) key: K,
+    pub(crate) value: V,
+    pub(crate) scratch: RefCell<Scratch>,
+}
+
+impl<K: Codec, V: Codec> Node<K, V> for Sink<K, V> {
+    fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
+        let (null_key, null_value) = (K::is_null(r.key), V::is_null(r.value));
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.clear();
+        if !null_key {
+            self.key.encode(r.key, &mut scratch);
+        }
+        let split = scratch.len();
+        if !null_value {
+            self.value.encode(r.value, &mut scratch);
+        }
+        scratch
+            .check()
+            .map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
+        let (key, value) = scratch.bytes().split_at(split);
+        let record = OutBytes {
+            key: (!null_key).then_some(key),
+            value: (!null_value).then_some(value),
+            headers: cx.source.headers,
+            timestamp: r.timestamp,
+        };
+        cx.port.produce(self.id, None, &record)
+    }
+}
+
+/// Drops records without a key in front of a repartition topic.
+pub(crate) struct NotNullKey<K, V> {
+    pub(crate) node: NodeId,
+    pub(crate) out: Edge<K, V>,
+}
+
+impl<K: Codec, V: Schema> Node<K, V> for NotNullKey<K, V> {
+    fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
+        if K::is_null(r.key) {
+            cx.port.dropped(self.node);
+            return Ok(());
+        }
+        self.out.send(cx, r)
+    }
+}
+

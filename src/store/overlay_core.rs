@@ -1,0 +1,402 @@
+//! The part of an overlay that knows no types: index, keys, states, order, room.
+//!
+//! Owns for each entry a slot: the key's bytes (4-byte partition, then the user's key), the context of its last change, its state and
+//! its place in the one list it is in. Invariant: a slot is in exactly the list of its state. Bound: `limit` bytes, all chunks,
+//! pages and the index included, but for the growth of one entry; the typed overlay evicts until it holds again. Order is that of
+//! writes, never that of hashes, so runs are repeatable; the hash is not secret: keys made to collide slow a store down, as they do
+//! in the broker's own partitioner.
+use super::chunks::{CHUNK, Chunks};
+use super::offset::PREFIX_BYTES;
+use super::order::{Linked, Links, List};
+use super::slab::{ByteSlab, Piece};
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+
+/// Where an entry is between its change and the backend.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// No entry.
+    Free,
+    /// Just made; not yet given a value to keep.
+    Fresh,
+    /// As in the backend.
+    Clean,
+    /// Changed and not yet forwarded.
+    Dirty,
+    /// Forwarded and in the changelog, not in the backend.
+    Pending,
+    /// Pending and in the batch that is being written.
+    Collected,
+}
+
+/// The context of a change, kept for the forward.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) offset: i64,
+    /// Of the record that made the change, in milliseconds.
+    pub(crate) timestamp: i64,
+    pub(crate) headers: &'a [u8],
+}
+
+pub(crate) struct Slot {
+    links: Links,
+    hash: u32,
+    lane: u16,
+    topic: u16,
+    state: State,
+    /// Whether the key had a value when the entry became dirty.
+    existed: bool,
+    key: Piece,
+    headers: Piece,
+    /// Of the value, milliseconds.
+    timestamp: i64,
+    record_timestamp: i64,
+    offset: i64,
+    /// Bytes on the heap that the values own.
+    heap: usize,
+}
+
+impl Slot {
+    const FREE: Self = Self {
+        links: Links::ALONE,
+        hash: 0,
+        lane: 0,
+        topic: 0,
+        state: State::Free,
+        existed: false,
+        key: Piece::EMPTY,
+        headers: Piece::EMPTY,
+        timestamp: 0,
+        record_timestamp: 0,
+        offset: -1,
+        heap: 0,
+    };
+}
+
+impl Linked for Slot {
+    #[inline]
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// The entries of one partition that wait for the backend.
+struct Lane {
+    partition: u32,
+    pending: List,
+    collected: List,
+}
+
+/// Index, keys, states, order and room of one store's entries on one thread.
+pub(crate) struct Core {
+    index: HashTable<u32>,
+    slots: Chunks<Slot>,
+    bytes: ByteSlab,
+    lanes: Vec<Lane>,
+    topics: Vec<Box<str>>,
+    free: List,
+    /// Least recently used first.
+    clean: List,
+    /// In the order of the first change.
+    dirty: List,
+    /// Bytes of the typed columns per slot.
+    column_bytes: usize,
+    heap: usize,
+    limit: usize,
+}
+
+/// The hash of a key. One for all stores and runs.
+#[inline]
+fn hash(key: &[u8]) -> u32 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    let wide = hasher.finish();
+    (wide ^ (wide >> 32)) as u32
+}
+
+/// The table wants good bits at both ends.
+#[inline]
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x0000_0001_0000_0001)
+}
+
+impl Core {
+    pub(crate) fn new(limit: usize, column_bytes: usize) -> Self {
+        Self {
+            index: HashTable::new(),
+            slots: Chunks::new(),
+            bytes: ByteSlab::new(),
+            lanes: Vec::new(),
+            topics: Vec::new(),
+            free: List::EMPTY,
+            clean: List::EMPTY,
+            dirty: List::EMPTY,
+            column_bytes,
+            heap: 0,
+            limit,
+        }
+    }
+
+    /// Bytes of everything.
+    pub(crate) fn footprint(&self) -> usize {
+        let columns = self.slots.len() as usize * self.column_bytes;
+        self.slots.bytes() + columns + self.bytes.bytes() + self.index.allocation_size() + self.heap
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether an entry more, or what there is, goes beyond the limit.
+    #[inline]
+    pub(crate) fn is_over(&self, growth: usize) -> bool {
+        self.footprint() + growth > self.limit
+    }
+
+    /// Bytes by which a new entry with a key of this length makes everything grow.
+    pub(crate) fn growth(&self, key_len: usize) -> usize {
+        let chunk = Chunks::<Slot>::chunk_bytes() + CHUNK * self.column_bytes;
+        let slot = if self.free.len == 0 { chunk } else { 0 };
+        let index = if self.index.len() == self.index.capacity() { self.index.allocation_size().max(64) } else { 0 };
+        slot + index + self.bytes.growth(key_len)
+    }
+
+    /// Entries whose room only a commit can free: changed ones and those that wait for the backend.
+    pub(crate) fn held(&self) -> usize {
+        (self.index.len() as u32 - self.clean.len) as usize
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
+        let hash = hash(key);
+        let same = |slot: &u32| {
+            let slot = self.slots.at(*slot);
+            slot.hash == hash && self.bytes.get(slot.key) == key
+        };
+        self.index.find(spread(hash), same).copied()
+    }
+
+    /// Makes a fresh entry for a key that has none. The typed columns grow with [`slots`](Self::slots).
+    pub(crate) fn insert(&mut self, key: &[u8]) -> u32 {
+        if self.free.len == 0 {
+            let first = self.slots.len();
+            self.slots.grow(|| Slot::FREE);
+            for slot in first..self.slots.len() {
+                self.free.push(&mut self.slots, slot);
+            }
+        }
+        let slot = self.free.first;
+        self.free.remove(&mut self.slots, slot);
+        let hash = hash(key);
+        let lane = self.lane_of(key);
+        let key = self.bytes.insert(key);
+        *self.slots.at_mut(slot) = Slot { hash, lane, key, state: State::Fresh, ..Slot::FREE };
+        let slots = &self.slots;
+        self.index.insert_unique(spread(hash), slot, |other| spread(slots.at(*other).hash));
+        slot
+    }
+
+    /// Number of slots, free ones included.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots.len()
+    }
+
+    fn lane_of(&mut self, key: &[u8]) -> u16 {
+        let partition = key.first_chunk::<PREFIX_BYTES>().map_or(0, |prefix| u32::from_be_bytes(*prefix));
+        let lane = self.lane(partition).unwrap_or_else(|| {
+            self.lanes.push(Lane { partition, pending: List::EMPTY, collected: List::EMPTY });
+            self.lanes.len() - 1
+        });
+        lane as u16
+    }
+
+    fn lane(&self, partition: u32) -> Option<usize> {
+        self.lanes.iter().position(|lane| lane.partition == partition)
+    }
+
+    /// Takes an entry out; its value has been dropped.
+    pub(crate) fn release(&mut self, slot: u32) {
+        self.unlink(slot);
+        let Slot { hash, key, headers, heap, .. } = *self.slots.at(slot);
+        if let Ok(entry) = self.index.find_entry(spread(hash), |other| *other == slot) {
+            entry.remove();
+        }
+        self.bytes.remove(key);
+        self.bytes.remove(headers);
+        self.heap -= heap;
+        *self.slots.at_mut(slot) = Slot::FREE;
+        self.free.push(&mut self.slots, slot);
+    }
+
+    fn list_of(&mut self, state: State, lane: u16) -> Option<&mut List> {
+        match state {
+            State::Free => Some(&mut self.free),
+            State::Fresh => None,
+            State::Clean => Some(&mut self.clean),
+            State::Dirty => Some(&mut self.dirty),
+            State::Pending => self.lanes.get_mut(usize::from(lane)).map(|lane| &mut lane.pending),
+            State::Collected => self.lanes.get_mut(usize::from(lane)).map(|lane| &mut lane.collected),
+        }
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Slot { state, lane, .. } = *self.slots.at(slot);
+        if let Some(list) = self.list_of(state, lane) {
+            let mut at = *list;
+            at.remove(&mut self.slots, slot);
+            if let Some(list) = self.list_of(state, lane) {
+                *list = at;
+            }
+        }
+        self.slots.at_mut(slot).state = State::Fresh;
+    }
+
+    /// Moves an entry to the end of the list of another state, or of its own.
+    pub(crate) fn set_state(&mut self, slot: u32, state: State) {
+        self.unlink(slot);
+        let lane = self.slots.at(slot).lane;
+        self.slots.at_mut(slot).state = state;
+        if let Some(list) = self.list_of(state, lane) {
+            let mut at = *list;
+            at.push(&mut self.slots, slot);
+            if let Some(list) = self.list_of(state, lane) {
+                *list = at;
+            }
+        }
+    }
+
+    /// A clean entry was read: it is the last to be evicted now.
+    #[inline]
+    pub(crate) fn touch(&mut self, slot: u32) {
+        if self.slots.at(slot).state == State::Clean {
+            self.clean.remove(&mut self.slots, slot);
+            self.clean.push(&mut self.slots, slot);
+        }
+    }
+
+    /// Keeps the context of a change and puts the entry at the end of the dirty ones, if it is not among them.
+    pub(crate) fn set_dirty(&mut self, slot: u32, stamp: &Stamp<'_>, existed: bool) {
+        if self.slots.at(slot).state != State::Dirty {
+            self.set_state(slot, State::Dirty);
+            self.slots.at_mut(slot).existed = existed;
+        }
+        self.stamp(slot, stamp);
+    }
+
+    /// Keeps the context of a change.
+    pub(crate) fn stamp(&mut self, slot: u32, stamp: &Stamp<'_>) {
+        let topic = self.topic(stamp.topic);
+        let old = self.slots.at(slot).headers;
+        // [0] is "no headers": not kept.
+        let new = if stamp.headers.len() > 1 { stamp.headers } else { &[] };
+        let headers = if old == Piece::EMPTY && new.is_empty() {
+            old
+        } else {
+            self.bytes.remove(old);
+            self.bytes.insert(new)
+        };
+        let to = self.slots.at_mut(slot);
+        (to.topic, to.headers) = (topic, headers);
+        (to.offset, to.record_timestamp) = (stamp.offset, stamp.timestamp);
+    }
+
+    /// Names of topics by number; an application has few.
+    fn topic(&mut self, name: &str) -> u16 {
+        let known = self.topics.iter().position(|topic| **topic == *name);
+        let at = known.unwrap_or_else(|| {
+            self.topics.push(name.into());
+            self.topics.len() - 1
+        });
+        at as u16
+    }
+
+    /// The context of the entry's last change. No headers are empty bytes.
+    pub(crate) fn stamp_of(&self, slot: u32) -> Stamp<'_> {
+        let slot = self.slots.at(slot);
+        Stamp {
+            topic: self.topics.get(usize::from(slot.topic)).map_or("", |topic| topic),
+            offset: slot.offset,
+            timestamp: slot.record_timestamp,
+            headers: self.bytes.get(slot.headers),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn state(&self, slot: u32) -> State {
+        self.slots.at(slot).state
+    }
+
+    /// Whether the key had a value before the entry became dirty.
+    pub(crate) fn existed(&self, slot: u32) -> bool {
+        self.slots.at(slot).existed
+    }
+
+    /// The key, partition included.
+    #[inline]
+    pub(crate) fn key(&self, slot: u32) -> &[u8] {
+        self.bytes.get(self.slots.at(slot).key)
+    }
+
+    pub(crate) fn partition(&self, slot: u32) -> u32 {
+        self.lanes.get(usize::from(self.slots.at(slot).lane)).map_or(0, |lane| lane.partition)
+    }
+
+    /// The value's timestamp, milliseconds.
+    #[inline]
+    pub(crate) fn timestamp(&self, slot: u32) -> i64 {
+        self.slots.at(slot).timestamp
+    }
+
+    #[inline]
+    pub(crate) fn set_timestamp(&mut self, slot: u32, timestamp: i64) {
+        self.slots.at_mut(slot).timestamp = timestamp;
+    }
+
+    /// The entry's values own so many bytes of heap now.
+    #[inline]
+    pub(crate) fn set_heap(&mut self, slot: u32, heap: usize) {
+        let slot = self.slots.at_mut(slot);
+        self.heap = self.heap - slot.heap + heap;
+        slot.heap = heap;
+    }
+
+    pub(crate) fn heap(&self, slot: u32) -> usize {
+        self.slots.at(slot).heap
+    }
+
+    pub(crate) fn oldest_clean(&self) -> Option<u32> {
+        self.clean.oldest()
+    }
+
+    pub(crate) fn oldest_dirty(&self) -> Option<u32> {
+        self.dirty.oldest()
+    }
+
+    pub(crate) fn oldest_pending(&self, partition: u32) -> Option<u32> {
+        self.lanes.get(self.lane(partition)?)?.pending.oldest()
+    }
+
+    pub(crate) fn oldest_collected(&self, partition: u32) -> Option<u32> {
+        self.lanes.get(self.lane(partition)?)?.collected.oldest()
+    }
+
+    /// A partition that has pending entries.
+    pub(crate) fn some_pending_partition(&self) -> Option<u32> {
+        self.lanes.iter().find(|lane| lane.pending.len > 0).map(|lane| lane.partition)
+    }
+
+    /// The first entry of the partition at or behind this slot number, whatever its state.
+    pub(crate) fn entry_of(&self, partition: u32, from: u32) -> Option<u32> {
+        let lane = self.lane(partition)?;
+        (from..self.slots.len()).find(|slot| {
+            let slot = self.slots.at(*slot);
+            slot.state != State::Free && usize::from(slot.lane) == lane
+        })
+    }
+}
