@@ -35,6 +35,10 @@ pub use codec::{
     Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place,
     Read, Schema, Scratch, Side, Unread, Utf8, local,
 };
+pub use dsl::{
+    Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder, Topics,
+};
+pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3};
 pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
 pub use plimsoll_alloc::Module;
@@ -44,3 +48,5 @@ pub use wire::{Compression, ErrorCode, WireError};
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 pub(crate) mod support;
+
+pub mod prelude;

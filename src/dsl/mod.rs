@@ -1,1 +1,22 @@
-//! The typed shell over the graph.
+//! What a user writes a topology with: Kafka Streams' DSL.
+//!
+//! Owns handles; no logic. A method adds one node to the graph: its name and one closure that builds the node when a thread is
+//! wired. Invariant: names use up numbers exactly where Kafka Streams does, since topics are named after them. Bound: called once,
+//! before anything runs.
+mod branch;
+mod builder;
+mod consumed;
+mod grouped;
+mod kstream;
+mod ktable;
+mod options;
+mod repartition;
+mod stateless;
+
+pub use branch::Split;
+pub use builder::{StreamsBuilder, Topics};
+pub use consumed::Consumed;
+pub use grouped::KGroupedStream;
+pub use kstream::KStream;
+pub use ktable::KTable;
+pub use options::{Grouped, Materialized, Produced, Repartitioned};

@@ -1,13 +1,14 @@
 //! The context of one step and the port through which records leave.
 use super::fault::{FaultCell, Flow};
 use super::record::{OutBytes, RecordContext};
-use super::RawHeaders;
 use crate::arena::Arena;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
+use crate::wire::RawHeaders;
 
 /// What the thread offers its nodes: the stream thread implements it over its producer, the driver records.
 pub(crate) trait Port {
-    /// Takes a record of `task` for a sink; the acknowledgement is counted for that task. `partition: None` asks for the default partitioner: murmur2 of the key; a null key goes anywhere.
+    /// Takes a record of `task` for a sink; the acknowledgement is counted for that task. `partition: None` asks for the
+    /// default partitioner: murmur2 of the key; a null key goes anywhere.
     fn produce(&self, task: TaskId, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
 
     /// Takes a changelog record: `key` is the store's key without the partition prefix, `value: None` a tombstone.

@@ -11,7 +11,6 @@ use super::cx::Cx;
 use super::fault::{Fault, FaultCell, Flow, Parked};
 use super::state::{Collected, StateStore};
 use super::wiring::{MadeStore, MakeStore, Wiring, WiringError};
-use super::RawHeaders;
 use crate::base::id::{NodeId, StoreId, TaskId};
 use crate::codec::{Codec, Scratch, Side};
 use crate::node::record::RecordContext;
@@ -22,6 +21,7 @@ use crate::store::error::StoreError;
 use crate::store::offset::PREFIX_BYTES;
 use crate::store::overlay::Overlay;
 use crate::store::overlay_core::{Stamp, State};
+use crate::wire::RawHeaders;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -122,13 +122,7 @@ impl<V: Codec> KeyValue<V> {
     }
 
     /// Changes a value in place. The entry's timestamp is the highest of those that made the value. A null value is none.
-    pub(crate) fn change(
-        &self,
-        cx: &Cx<'_>,
-        slot: u32,
-        timestamp: i64,
-        apply: impl FnOnce(&mut Option<V::Owned>),
-    ) {
+    pub(crate) fn change(&self, cx: &Cx<'_>, slot: u32, timestamp: i64, apply: impl FnOnce(&mut Option<V::Owned>)) {
         let mut overlay = self.overlay.borrow_mut();
         let existed = overlay.value(slot).is_some();
         if overlay.keeps_old() && overlay.core().state(slot) != State::Dirty {
@@ -150,7 +144,7 @@ impl<V: Codec> KeyValue<V> {
             topic: cx.source.topic,
             offset: cx.source.offset,
             timestamp: cx.source.timestamp,
-            headers: cx.source.headers.bytes(),
+            headers: cx.source.headers.as_bytes(),
         };
         core.set_dirty(slot, &stamp, existed);
     }
@@ -197,14 +191,7 @@ impl<V: Codec> KeyValue<V> {
         forward(&cx.at(TaskId { partition, ..cx.task }, source), &entry)
     }
 
-    fn changelog(
-        &self,
-        cx: &Cx<'_>,
-        partition: u32,
-        key: &[u8],
-        value: Option<V::View<'_>>,
-        timestamp: i64,
-    ) -> Flow {
+    fn changelog(&self, cx: &Cx<'_>, partition: u32, key: &[u8], value: Option<V::View<'_>>, timestamp: i64) -> Flow {
         let Some(value) = value else { return cx.port.changelog(self.id, partition, key, None, timestamp) };
         let mut encoded = self.encoded.borrow_mut();
         encoded.clear();
@@ -285,7 +272,9 @@ impl<V: Codec> StateStore for KeyValue<V> {
             match put {
                 Ok(()) => entries += 1,
                 Err(_) if !into.is_empty() => return Ok(Collected { entries, more: true }),
-                Err(full) => return Err(StoreError::from(full)),
+                Err(full) => {
+                    return Err(StoreError::TooLarge { needed: full.needed as u64, capacity: full.capacity as u64 });
+                }
             }
             overlay.core_mut().set_state(slot, State::Collected);
         }

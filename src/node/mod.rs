@@ -11,7 +11,6 @@ mod func;
 mod keyvalue;
 pub(crate) mod ops;
 mod record;
-mod stand_in;
 mod state;
 mod topic;
 mod wiring;
@@ -20,9 +19,8 @@ pub(crate) use cx::{Cx, Port};
 pub(crate) use edge::{Drain, Edge, Node, Source, Tick};
 pub(crate) use fault::{Fault, FaultCell, Flow, Parked};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
-pub(crate) use record::{OutBytes, RawRecord, Record, RecordContext};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
-pub(crate) use stand_in::RawHeaders;
+pub(crate) use record::{OutBytes, RawRecord, Record, RecordContext};
 pub(crate) use state::{Collected, StateStore};
 pub use topic::TopicName;
 pub(crate) use wiring::{

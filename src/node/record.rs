@@ -1,6 +1,6 @@
 //! Records on their way: raw at the source, as views between nodes, as bytes when they leave.
-use super::RawHeaders;
 use crate::codec::Schema;
+use crate::wire::RawHeaders;
 
 /// A record as the source node gets it: bytes that borrow the frame.
 #[derive(Clone, Copy, Debug)]

@@ -47,16 +47,6 @@ pub enum BuildError {
         /// The name that was given to it.
         name: String,
     },
-    /// Two repartitions of the same name ask for different numbers of partitions.
-    #[error("the repartition topic \"{name}\" is to have {first} partitions and {second}; ask for the same number")]
-    PartitionsDiffer {
-        /// The name that was given to it.
-        name: String,
-        /// One number.
-        first: u32,
-        /// The other.
-        second: u32,
-    },
     /// Streams of two builders are combined.
     #[error("two streams of different builders are combined; make both from one StreamsBuilder")]
     OtherBuilder,

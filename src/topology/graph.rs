@@ -12,6 +12,11 @@ use std::collections::HashSet;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Port(pub(crate) NodeId, pub(crate) usize);
 
+impl Port {
+    /// Of a node that could not be made; the graph holds the error.
+    pub(crate) const NOWHERE: Self = Self(NodeId(u16::MAX), 0);
+}
+
 /// What an operator adds.
 pub(crate) struct NewNode<'a> {
     pub(crate) name: String,
@@ -145,6 +150,21 @@ impl Graph {
     /// Notes that a repartition topic lies between a sink and a source.
     pub(crate) fn add_repartition(&mut self, spec: RepartitionSpec) {
         self.repartitions.push(spec);
+    }
+
+    /// One more output of a node.
+    pub(crate) fn add_output(&mut self, node: NodeId) -> Port {
+        let outputs = self.nodes.get_mut(node.index()).map(|draft| &mut draft.outputs);
+        let number = outputs.map_or(0, |outputs| {
+            *outputs += 1;
+            *outputs - 1
+        });
+        Port(node, number)
+    }
+
+    /// Refuses a topic whose name a broker would refuse.
+    pub(crate) fn check_topic(&mut self, topic: &TopicName) {
+        self.checked(check_name(&topic.to_string()));
     }
 
     /// Gives the node of a port another name.

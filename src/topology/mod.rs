@@ -13,7 +13,8 @@ mod topology;
 
 pub use crate::node::TopicName;
 pub use error::BuildError;
-pub(crate) use graph::{Graph, NewNode, Port};
+pub(crate) use graph::{Graph, NewNode, Port, SourceTemplate};
+pub(crate) use names::is_generated_stream_name;
 pub(crate) use spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology};
 pub use spec::{OffsetReset, TimestampPolicy};
 pub use topology::Topology;

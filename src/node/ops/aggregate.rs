@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// How a record changes the aggregate.
 pub(crate) trait Fold<K: Schema, V: Schema, A: Codec> {
-    fn fold(&self, key: K::View<'_>, value: V::View<'_>, aggregate: &mut Option<A::Owned>);
+    fn fold<'x>(&self, key: K::View<'x>, value: V::View<'x>, aggregate: &mut Option<A::Owned>);
 }
 
 /// As `aggregate` does: an initial value, then the closure.
@@ -18,13 +18,19 @@ pub(crate) struct FromInit<I, F> {
     pub(crate) f: Arc<F>,
 }
 
+impl<I, F> Clone for FromInit<I, F> {
+    fn clone(&self) -> Self {
+        Self { init: Arc::clone(&self.init), f: Arc::clone(&self.f) }
+    }
+}
+
 impl<K: Schema, V: Schema, A: Codec, I, F> Fold<K, V, A> for FromInit<I, F>
 where
     I: Fn() -> A::Owned,
     F: for<'x, 'm> Fn3<K::View<'x>, V::View<'x>, &'m mut A::Owned, ()>,
 {
     #[inline]
-    fn fold(&self, key: K::View<'_>, value: V::View<'_>, aggregate: &mut Option<A::Owned>) {
+    fn fold<'x>(&self, key: K::View<'x>, value: V::View<'x>, aggregate: &mut Option<A::Owned>) {
         (self.f)(key, value, aggregate.get_or_insert_with(|| (self.init)()));
     }
 }
@@ -62,9 +68,7 @@ impl<K: Codec, V, A: Codec, F> Aggregate<K, V, A, F> {
         scratch.clear();
         scratch.extend(&cx.task.partition.to_be_bytes());
         self.key.encode(key, &mut scratch);
-        scratch
-            .check()
-            .map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
+        scratch.check().map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
         if let Some(slot) = self.store.find(scratch.bytes()) {
             return Ok(slot);
         }
@@ -79,7 +83,10 @@ impl<K: Codec, V, A: Codec, F> Aggregate<K, V, A, F> {
                 cx.fault.park(Fault::Store, Parked::Stored { store, side: Side::Key, error })
             })?;
             let value = Delta { new: entry.new, old: entry.old };
-            self.out.send(cx, &Record { key: K::lend(&key), value: Change::<A>::shorten(value), timestamp: entry.timestamp })
+            self.out.send(
+                cx,
+                &Record { key: K::lend(&key), value: Change::<A>::shorten(value), timestamp: entry.timestamp },
+            )
         })
     }
 }

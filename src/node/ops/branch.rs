@@ -4,9 +4,8 @@ use crate::node::{Cx, Edge, Flow, Fn2, Node, Record};
 use std::sync::Arc;
 
 /// A branch's predicate; `None` takes what is left.
-pub(crate) type Predicate<K, V> = Option<
-    Arc<dyn for<'x> Fn2<<K as Schema>::View<'x>, <V as Schema>::View<'x>, bool, Output = bool>>,
->;
+pub(crate) type Predicate<K, V> =
+    Option<Arc<dyn for<'x> Fn2<<K as Schema>::View<'x>, <V as Schema>::View<'x>, bool, Output = bool>>>;
 
 /// Sends each record to the first output whose predicate says yes; to none if none does.
 pub(crate) struct Branch<K: Schema, V: Schema> {

@@ -25,9 +25,7 @@ impl<K: Codec, V: Codec> Node<K, V> for Sink<K, V> {
         if !null_value {
             self.value.encode(r.value, &mut scratch);
         }
-        scratch
-            .check()
-            .map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
+        scratch.check().map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
         let (key, value) = scratch.bytes().split_at(split);
         let record = OutBytes {
             key: (!null_key).then_some(key),
@@ -35,7 +33,7 @@ impl<K: Codec, V: Codec> Node<K, V> for Sink<K, V> {
             headers: cx.source.headers,
             timestamp: r.timestamp,
         };
-        cx.port.produce(self.id, None, &record)
+        cx.port.produce(cx.task, self.id, None, &record)
     }
 }
 
@@ -54,4 +52,3 @@ impl<K: Codec, V: Schema> Node<K, V> for NotNullKey<K, V> {
         self.out.send(cx, r)
     }
 }
-

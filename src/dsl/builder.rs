@@ -1,0 +1,128 @@
+//! Where a topology begins.
+use super::consumed::Consumed;
+use super::kstream::{KStream, Shelf};
+use crate::codec::{Read, Side};
+use crate::node::ops::SourceNode;
+use crate::node::{TopicName, Wiring};
+use crate::topology::{BuildError, NewNode, Port, SourceTemplate, Topology};
+
+/// Builds a topology. Handles made from it are cheap and may be used any number of times; what they add is numbered in the order of
+/// the calls, as in Kafka Streams, whose names the topics get.
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// let builder = StreamsBuilder::new();
+/// builder
+///     .stream("lines", Consumed::values(Utf8))
+///     .flat_map_values(Utf8, |line, out| for w in line.split_whitespace() { out.push(w) })
+///     .group_by(Utf8, |_, word| word)
+///     .count(Materialized::named("counts"))
+///     .to_stream()
+///     .to("word-counts");
+/// let topology = builder.build()?;
+/// # Ok::<(), BuildError>(())
+/// ```
+#[derive(Default)]
+pub struct StreamsBuilder {
+    shelf: Shelf,
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for &str {}
+    impl Sealed for &String {}
+    impl<const N: usize> Sealed for [&str; N] {}
+    impl Sealed for &[&str] {}
+    impl Sealed for Vec<String> {}
+}
+
+/// One topic or several: `"a"`, `["a", "b"]`, a slice or a `Vec<String>`. Not for implementing.
+pub trait Topics: sealed::Sealed {
+    #[doc(hidden)]
+    fn names(self) -> Vec<String>;
+}
+
+impl Topics for &str {
+    fn names(self) -> Vec<String> {
+        vec![self.to_owned()]
+    }
+}
+
+impl Topics for &String {
+    fn names(self) -> Vec<String> {
+        vec![self.clone()]
+    }
+}
+
+impl<const N: usize> Topics for [&str; N] {
+    fn names(self) -> Vec<String> {
+        self.iter().map(|name| (*name).to_owned()).collect()
+    }
+}
+
+impl Topics for &[&str] {
+    fn names(self) -> Vec<String> {
+        self.iter().map(|name| (*name).to_owned()).collect()
+    }
+}
+
+impl Topics for Vec<String> {
+    fn names(self) -> Vec<String> {
+        self
+    }
+}
+
+impl StreamsBuilder {
+    /// An empty topology.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a topic, or several as one stream.
+    pub fn stream<K: Read, V: Read>(&self, topics: impl Topics, consumed: Consumed<K, V>) -> KStream<K, V> {
+        let topics: Vec<TopicName> = topics.names().into_iter().map(TopicName::External).collect();
+        let mut graph = self.shelf.borrow_mut();
+        for topic in &topics {
+            graph.check_topic(topic);
+        }
+        let Some(first) = topics.first().cloned() else {
+            graph.refuse(BuildError::NoTopics);
+            drop(graph);
+            return KStream::new(&self.shelf, Port::NOWHERE, consumed.key, consumed.value, false);
+        };
+        let (key, value) = (consumed.key.clone(), consumed.value.clone());
+        let new = NewNode {
+            name: graph.names.given_or(consumed.name.as_deref(), "KSTREAM-SOURCE-"),
+            parents: &[],
+            outputs: 1,
+            stores: &[],
+            named_by: None,
+            make: Box::new(move |w, id| {
+                Ok(Wiring::made_source(SourceNode {
+                    key: w.with_place(&first, Side::Key, |place| key.at(place)),
+                    value: w.with_place(&first, Side::Value, |place| value.at(place)),
+                    out: w.edge(id, 0)?,
+                }))
+            }),
+        };
+        let template = SourceTemplate { reset: consumed.reset, timestamps: consumed.timestamps };
+        let (node, _) = graph.add_source(new, &topics, &template);
+        drop(graph);
+        KStream::new(&self.shelf, Port(node, 0), consumed.key, consumed.value, false)
+    }
+
+    /// Checks and freezes the topology.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn build(self) -> Result<Topology, BuildError> {
+        std::mem::take(&mut *self.shelf.borrow_mut()).finish()
+    }
+}
+
+impl std::fmt::Debug for StreamsBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamsBuilder").finish_non_exhaustive()
+    }
+}

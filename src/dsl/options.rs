@@ -1,0 +1,144 @@
+//! Optional parts of an operator: names, caching, partitions.
+
+/// The name of a grouping: it names the repartition topic, and the node that selects the key.
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// let builder = StreamsBuilder::new();
+/// builder
+///     .stream("orders", Consumed::with(Utf8, Utf8))
+///     .group_by_with(Utf8, |_, region| region, Grouped::named("by-region"))
+///     .count(Materialized::named("counts"));
+/// assert!(builder.build().unwrap().describe().contains("topic: by-region-repartition"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Grouped {
+    pub(crate) name: Option<String>,
+}
+
+impl Grouped {
+    /// A grouping of this name.
+    pub fn named(name: &str) -> Self {
+        Self { name: Some(name.to_owned()) }
+    }
+}
+
+/// How a sink is written.
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// let builder = StreamsBuilder::new();
+/// builder.stream("in", Consumed::with(Utf8, Utf8)).to_with("out", Produced::named("writer"));
+/// assert!(builder.build().unwrap().describe().contains("Sink: writer (topic: out)"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Produced {
+    pub(crate) name: Option<String>,
+}
+
+impl Produced {
+    /// A sink node of this name.
+    pub fn named(name: &str) -> Self {
+        Self { name: Some(name.to_owned()) }
+    }
+}
+
+/// How a stream is repartitioned.
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// let builder = StreamsBuilder::new();
+/// builder
+///     .stream("in", Consumed::with(Utf8, Utf8))
+///     .repartition(Repartitioned::with_partitions(12).named("wide"))
+///     .to("out");
+/// assert!(builder.build().unwrap().describe().contains("topics: [wide-repartition]"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Repartitioned {
+    pub(crate) name: Option<String>,
+    pub(crate) partitions: Option<u32>,
+}
+
+impl Repartitioned {
+    /// As many partitions as the most partitioned topic that feeds the stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// So many partitions.
+    pub fn with_partitions(partitions: u32) -> Self {
+        Self { partitions: Some(partitions), ..Self::default() }
+    }
+
+    /// Names the topic: `<application id>-<name>-repartition`.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+}
+
+/// How a table's store is kept. By default it has a generated name, is cached and has a changelog.
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// let builder = StreamsBuilder::new();
+/// builder
+///     .stream("words", Consumed::with(Utf8, Utf8))
+///     .group_by_key()
+///     .count(Materialized::named("counts").caching(false).topic_config("min.insync.replicas", "2"))
+///     .to_stream()
+///     .to("counts");
+/// # builder.build().unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Materialized {
+    pub(crate) name: Option<String>,
+    pub(crate) cached: bool,
+    pub(crate) logged: bool,
+    pub(crate) topic_configs: Vec<(String, String)>,
+}
+
+impl Default for Materialized {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Materialized {
+    /// A store with a generated name.
+    pub fn new() -> Self {
+        Self { name: None, cached: true, logged: true, topic_configs: Vec::new() }
+    }
+
+    /// A store of this name, which names its changelog too: `<application id>-<name>-changelog`.
+    pub fn named(name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..Self::new() }
+    }
+
+    /// On (the default): updates of a key are forwarded and logged once per commit, or when their room is needed. Off: each at once.
+    #[must_use]
+    pub fn caching(mut self, on: bool) -> Self {
+        self.cached = on;
+        self
+    }
+
+    /// Off: no changelog topic, and the store is lost with its disk.
+    #[must_use]
+    pub fn logging(mut self, on: bool) -> Self {
+        self.logged = on;
+        self
+    }
+
+    /// A setting of the changelog topic, over the library's own.
+    #[must_use]
+    pub fn topic_config(mut self, key: &str, value: &str) -> Self {
+        self.topic_configs.push((key.to_owned(), value.to_owned()));
+        self
+    }
+}

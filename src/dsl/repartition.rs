@@ -1,0 +1,54 @@
+//! The filter, sink and source of a repartition topic.
+use super::kstream::add_sink;
+use crate::codec::{Codec, Side};
+use crate::node::ops::{NotNullKey, SourceNode};
+use crate::node::{Make, TopicName, Wiring};
+use crate::topology::{BuildError, Graph, NewNode, Port, RepartitionSpec, SourceTemplate, is_generated_stream_name};
+
+const SUFFIX: &str = "-repartition";
+const NAMED_BY: Option<&str> = Some("name it with Repartitioned or Grouped");
+
+/// Puts a repartition topic between `from` and the port that is answered.
+pub(crate) fn add_repartition<K: Codec, V: Codec>(
+    graph: &mut Graph,
+    from: Port,
+    prefix: &str,
+    partitions: Option<u32>,
+    key: &K,
+    value: &V,
+) -> Port {
+    if partitions == Some(0) {
+        graph.refuse(BuildError::NoPartitions { name: prefix.to_owned() });
+    }
+    // A name that has the suffix already does not get it twice.
+    let topic = TopicName::Repartition(prefix.strip_suffix(SUFFIX).unwrap_or(prefix).to_owned());
+    graph.check_topic(&topic);
+    let generated = [
+        graph.names.processor("KSTREAM-SINK-"),
+        graph.names.processor("KSTREAM-FILTER-"),
+        graph.names.processor("KSTREAM-SOURCE-"),
+    ];
+    let [sink, filter, source] = if is_generated_stream_name(prefix) {
+        generated
+    } else {
+        ["sink", "filter", "source"].map(|part| format!("{topic}-{part}"))
+    };
+    let make: Make = Box::new(|w, node| Ok(Wiring::made::<K, V>(NotNullKey { node, out: w.edge::<K, V>(node, 0)? })));
+    let filter =
+        graph.add(NewNode { name: filter, parents: &[from], outputs: 1, stores: &[], named_by: NAMED_BY, make });
+    let sink = add_sink(graph, Port(filter, 0), sink, topic.clone(), key.clone(), value.clone());
+    let (key, value, place) = (key.clone(), value.clone(), topic.clone());
+    let make: Make = Box::new(move |w, id| {
+        Ok(Wiring::made_source(SourceNode {
+            key: w.with_place(&place, Side::Key, |at| key.bind(at)),
+            value: w.with_place(&place, Side::Value, |at| value.bind(at)),
+            out: w.edge::<K, V>(id, 0)?,
+        }))
+    });
+    let new = NewNode { name: source, parents: &[], outputs: 1, stores: &[], named_by: NAMED_BY, make };
+    let (node, sources) = graph.add_source(new, std::slice::from_ref(&topic), &SourceTemplate::default());
+    if let [source] = *sources {
+        graph.add_repartition(RepartitionSpec { topic, partitions, source, sinks: vec![sink] });
+    }
+    Port(node, 0)
+}
