@@ -25,9 +25,11 @@ static ARENAS: [AtomicU32; Module::COUNT] = [const { AtomicU32::new(0) }; Module
 static FLAGS: [AtomicI32; Module::COUNT] = [const { AtomicI32::new(0) }; Module::COUNT];
 
 /// jemalloc's options, read at its first allocation: before any code of ours.
+///
+/// `cache_oblivious:false`: it would put an untouched page at the end of every block from 16 KiB on.
 pub(crate) const CONF: &CStr = c"narenas:1,oversize_threshold:0,percpu_arena:disabled,thp:never,\
 dirty_decay_ms:500,muzzy_decay_ms:0,max_background_threads:1,\
-tcache_max:4096,lg_tcache_nslots_mul:-1,tcache_nslots_small_max:64";
+cache_oblivious:false,tcache_max:4096,lg_tcache_nslots_mul:-1,tcache_nslots_small_max:64";
 
 /// The type of the symbol under which jemalloc looks for its options.
 #[repr(transparent)]

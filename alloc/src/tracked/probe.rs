@@ -107,7 +107,7 @@ enum Kind {
 }
 
 /// Every option the tracking depends on, with the value it must have.
-const OPTIONS: [(&CStr, Kind, &str); 12] = [
+const OPTIONS: [(&CStr, Kind, &str); 13] = [
     (c"opt.narenas", Kind::Unsigned, "1"),
     (c"opt.oversize_threshold", Kind::Size, "0"),
     (c"opt.percpu_arena", Kind::Text, "disabled"),
@@ -115,6 +115,7 @@ const OPTIONS: [(&CStr, Kind, &str); 12] = [
     (c"opt.dirty_decay_ms", Kind::Signed, "500"),
     (c"opt.muzzy_decay_ms", Kind::Signed, "0"),
     (c"opt.max_background_threads", Kind::Size, "1"),
+    (c"opt.cache_oblivious", Kind::Bool, "false"),
     (c"opt.retain", Kind::Bool, "true"),
     (c"opt.tcache", Kind::Bool, "true"),
     (c"opt.tcache_max", Kind::Size, "4096"),
