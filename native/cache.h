@@ -50,7 +50,11 @@ class BlockAllocator final : public rocksdb::MemoryAllocator {
 
 class GuardedCache final : public rocksdb::CacheWrapper {
  public:
-  using rocksdb::CacheWrapper::CacheWrapper;
+  // The wrapper answers for the allocator itself: without it RocksDB would allocate blocks as any other memory.
+  GuardedCache(std::shared_ptr<rocksdb::Cache> target, std::shared_ptr<rocksdb::MemoryAllocator> allocator)
+      : CacheWrapper(std::move(target)) {
+    memory_allocator_ = std::move(allocator);
+  }
   const char* Name() const override { return "plimsoll.GuardedCache"; }
 
   rocksdb::Status Insert(const rocksdb::Slice& key, ObjectPtr value, const CacheItemHelper* helper, size_t charge,
@@ -78,7 +82,7 @@ inline std::shared_ptr<GuardedCache> make_cache(uint64_t bytes, const pl_allocat
   while (options.num_shard_bits < 4 && (bytes >> (options.num_shard_bits + 1)) >= (4u << 20)) options.num_shard_bits++;
   options.strict_capacity_limit = false;
   options.memory_allocator = std::make_shared<BlockAllocator>(functions);
-  return std::make_shared<GuardedCache>(options.MakeSharedCache());
+  return std::make_shared<GuardedCache>(options.MakeSharedCache(), options.memory_allocator);
 }
 
 }  // namespace plimsoll

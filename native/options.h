@@ -56,14 +56,13 @@ inline rocksdb::ColumnFamilyOptions family_options(const pl_options& from, std::
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = std::move(cache);
   table.block_size = 4 << 10;
-  // Index and filter in the cache, in parts, never pinned: a small cache must not be asked for a whole index at once.
+  // Index and filter of a file in the cache, never pinned. Not in parts: a partitioned index allocates an iterator a read; the
+  // small files of the plan keep them small.
   table.cache_index_and_filter_blocks = true;
   table.cache_index_and_filter_blocks_with_high_priority = true;
   table.pin_l0_filter_and_index_blocks_in_cache = false;
   table.pin_top_level_index_and_filter = false;
-  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
-  table.partition_filters = true;
-  table.metadata_block_size = 4 << 10;
+  table.index_block_restart_interval = 8;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
 
   rocksdb::ColumnFamilyOptions o;

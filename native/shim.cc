@@ -101,6 +101,18 @@ struct LastRead {
 };
 thread_local LastRead t_read;
 
+// One key by MultiGet: Get allocates 32 bytes a call (a std::function larger than its inline space), this path nothing.
+// Filling the cache may be refused; a read that does not fill it may not, not even where it opens a file.
+rocksdb::Status read(pl_db* db, rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& key, bool fill_cache) {
+  t_read.value.Reset();
+  rocksdb::ReadOptions options;
+  options.fill_cache = fill_cache;
+  rocksdb::Status status;
+  MayRefuse refuse(fill_cache);
+  db->db->MultiGet(options, family, 1, &key, &t_read.value, &status, true);
+  return status;
+}
+
 // (Re)creates the iterator and puts it on the first row that was not returned yet.
 void seek(pl_iterator* it) {
   rocksdb::ReadOptions options;
@@ -150,17 +162,8 @@ int pl_get(pl_db* db, uint16_t store, pl_slice key, pl_slice* value, pl_status* 
   return guarded(status, [&] {
     Family* family = db->family(store, status);
     if (family == nullptr) return -1;
-    rocksdb::ReadOptions options;
-    rocksdb::Status s;
-    {
-      MayRefuse refuse(true);
-      s = db->db->Get(options, family->handle, slice(key), &t_read.value);
-    }
-    if (s.IsMemoryLimit()) {
-      t_read.value.Reset();
-      options.fill_cache = false;
-      s = db->db->Get(options, family->handle, slice(key), &t_read.value);
-    }
+    rocksdb::Status s = read(db, family->handle, slice(key), true);
+    if (s.IsMemoryLimit()) s = read(db, family->handle, slice(key), false);
     if (s.ok()) {
       *value = slice(t_read.value);
       return 1;

@@ -2,6 +2,10 @@
 #![allow(dead_code)] // rooms land one after the other
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+// Unit tests run on the tracking allocator, so that any of them may gate on what is allocated.
+#[cfg(test)]
+plimsoll_alloc::install!();
+
 // Row 0.
 pub(crate) mod base;
 pub(crate) mod budget;
@@ -32,16 +36,16 @@ pub(crate) mod worker;
 
 pub use budget::{Floor, Memory, MemoryReport, ModuleMemory, Plan, PlanError, Row, RowId};
 pub use codec::{
-    Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place,
-    Read, Schema, Scratch, Side, Unread, Utf8, local,
+    Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place, Read, Schema, Scratch,
+    Side, Unread, Utf8, local,
 };
 pub use dsl::{
     Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder, Topics,
 };
 pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3};
-pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
 pub use plimsoll_alloc::Module;
+pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
 pub use wire::{Compression, ErrorCode, WireError};
 
 /// Kafka on loopback and librdkafka as the oracle, shared with the integration tests.

@@ -261,4 +261,6 @@ fn step(_name: &str) {}
 use tests::step;
 
 #[cfg(test)]
+mod memory_tests;
+#[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::super::contract;
 use super::*;
 
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const A: StoreId = StoreId(0);
+pub(super) const KIB: u64 = 1 << 10;
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const A: StoreId = StoreId(0);
 const B: StoreId = StoreId(1);
 const ROWS: u32 = 3000;
 
@@ -29,7 +29,7 @@ fn die() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }
 
-fn options() -> DbOptions {
+pub(super) fn options() -> DbOptions {
     DbOptions {
         cache_bytes: MIB,
         memtable_bytes: 2 * MIB,
@@ -40,7 +40,7 @@ fn options() -> DbOptions {
     }
 }
 
-fn settings(directory: &Path, stores: usize) -> RocksSettings {
+pub(super) fn settings(directory: &Path, stores: usize) -> RocksSettings {
     let stores = (0..stores).map(|i| (StoreId(i.try_into().unwrap()), format!("s{i}"))).collect();
     RocksSettings { directory: directory.to_owned(), stores, options: options() }
 }
@@ -49,7 +49,7 @@ fn open(directory: &Path) -> RocksBackend {
     RocksBackend::open(settings(directory, 2)).unwrap()
 }
 
-fn key(partition: u32, i: u32) -> [u8; 8] {
+pub(super) fn key(partition: u32, i: u32) -> [u8; 8] {
     let mut key = [0; 8];
     key[..4].copy_from_slice(&partition_prefix(partition));
     key[4..].copy_from_slice(&i.to_be_bytes());
@@ -61,7 +61,7 @@ fn at(offset: i64) -> StoredOffset {
 }
 
 /// Rows of 100 bytes in batches of 500, the offset in the last.
-fn fill(backend: &dyn Backend, store: StoreId, partition: u32, rows: u32) {
+pub(super) fn fill(backend: &dyn Backend, store: StoreId, partition: u32, rows: u32) {
     let mut batch = StoreBatch::with_capacity(256 << 10);
     for i in 0..rows {
         batch.put(store, &key(partition, i), &value(i)).unwrap();
@@ -75,7 +75,7 @@ fn fill(backend: &dyn Backend, store: StoreId, partition: u32, rows: u32) {
 }
 
 /// 100 bytes that do not compress away.
-fn value(i: u32) -> [u8; 100] {
+pub(super) fn value(i: u32) -> [u8; 100] {
     let mut state = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::array::from_fn(|_| {
         state ^= state << 13;
@@ -107,6 +107,14 @@ fn child(scene: &str, directory: &Path) -> Command {
     command.args(["--exact", "store::rocks::tests::scene_of_a_child_process", "--ignored", "--nocapture"]);
     command.env(SCENE, scene).env(DIRECTORY, directory);
     command
+}
+
+/// Runs a scene that asserts by itself.
+pub(super) fn scene_passes(scene: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let output = child(scene, directory.path()).output().unwrap();
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{scene}: {output:?}");
 }
 
 fn killed(output: &Output) -> bool {
@@ -145,6 +153,8 @@ fn scene_of_a_child_process() {
             let error = RocksBackend::open(settings(&directory, 2)).unwrap_err();
             println!("{error:?}");
         }
+        "modules" => super::memory_tests::modules(&directory),
+        "fixed" => super::memory_tests::fixed(&directory),
         other => panic!("no scene {other}"),
     }
 }
@@ -332,8 +342,12 @@ fn a_write_that_finds_no_room_until_its_deadline_says_so_and_may_be_tried_again(
         }
     }
     assert!((1..50).contains(&stalled), "{stalled}");
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    backend.write(&batch).unwrap();
+    // The deadline is short, the flush is not: at last there is room.
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while backend.write(&batch).is_err() {
+        assert!(std::time::Instant::now() < patience, "no room for ever");
+        std::thread::yield_now();
+    }
 }
 
 #[test]
