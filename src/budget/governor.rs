@@ -120,7 +120,8 @@ struct Rounds {
 impl Rounds {
     fn tick(&mut self) {
         self.tick += 1;
-        let committed = meter::committed_all();
+        // Without tracking the rows say nothing of the counters, even where the allocator happens to be installed.
+        let committed = if self.tracked { meter::committed_all() } else { [0; Module::COUNT] };
         self.ledger.set_committed(&committed);
         let rss = self.resident.bytes();
         if let Some(rss) = rss {
