@@ -58,8 +58,8 @@ alloc-bench: ## cost of tracking: a JSON line a case
 	cargo bench --quiet -p plimsoll-alloc --bench cost
 
 fuzz-smoke: ## each fuzz target for FUZZ_SECONDS=30 (needs the nightly toolchain)
-	@$(BUILD)
-	./fuzz/smoke.sh
+	@./native/packages.sh build
+	./.ci/fuzz
 
 lint: ## formatting, clippy, documentation, licences and sources of dependencies
 	@$(BUILD)

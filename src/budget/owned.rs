@@ -77,6 +77,6 @@ mod tests {
     #[test]
     fn the_refusal_names_setting_and_row() {
         let error = check_setting("producer.batch.size").unwrap_err().to_string();
-        assert!(error.contains("`producer.batch.size`") && error.contains("`batches`"), "{error}");
+        assert!(error.contains("`producer.batch.size`") && error.contains("`producer batches`"), "{error}");
     }
 }

@@ -103,6 +103,17 @@ fn the_table_shows_every_row_the_slack_and_the_line() {
     assert!(table.contains("slack") && table.contains("64.0 MiB"), "{table}");
 }
 
+#[test]
+fn the_documentation_explains_every_row_and_module() {
+    let page = include_str!("../../docs/memory.md");
+    for id in RowId::ALL {
+        assert!(page.contains(&format!("| {} |", id.name())), "row {id}");
+    }
+    for module in Module::ALL {
+        assert!(page.contains(&format!("| {} | ", module.name())), "module {module:?}");
+    }
+}
+
 fn random_demand(random: &mut fastrand::Rng) -> Demand {
     let magnitude = random.u32(20..=40);
     let bytes = random.u64(1..=1 << magnitude);

@@ -54,7 +54,7 @@ rows! {
     /// Frames and contexts of the restore thread.
     Restore = "restore",
     /// Batches under construction or not yet acknowledged.
-    Batches = "batches",
+    Batches = "producer batches",
     /// Contexts that compress batches.
     Compression = "compression",
     /// Uncommitted and cached entries of stores.
