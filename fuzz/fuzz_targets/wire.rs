@@ -1,7 +1,7 @@
 //! Everything that decodes bytes from a socket. The room is compiled into this target alone, without the rest of the library and
 //! its native dependencies, so it builds in a minute.
 #![no_main]
-#![allow(dead_code, unused_imports, unreachable_pub)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::cell::RefCell;
 

@@ -8,6 +8,7 @@
 //!
 //! Callers: `client` (metadata, fetching) and `produce` (batches under construction); records are lent to all rooms
 //! above.
+#![allow(unused_imports)] // the room's face: some types are only named where they are written down
 pub(crate) mod batch;
 mod code;
 pub(crate) mod compress;

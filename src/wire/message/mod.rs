@@ -3,6 +3,7 @@
 //! A request is written into a buffer of the caller ([`super::Writer`]); a response is read in place, by values that
 //! borrow its frame. Reading a response never allocates. Which version is spoken is chosen by [`Offered`], from the
 //! broker's ApiVersions. Format: Kafka's message definitions (`clients/src/main/resources/common/message`).
+#![allow(unused_imports)] // the room's face: some types are only named where they are written down
 mod api;
 mod api_versions;
 mod fetch;
