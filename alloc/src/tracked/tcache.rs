@@ -91,7 +91,9 @@ pub(crate) fn destroy(local: &Local, module: usize) {
     }
 }
 
-/// The thread exits. Destructors that run later allocate and free without caches, in the right arenas.
+/// The thread exits. Destructors that run later allocate and free without caches. (jemalloc has cleaned up already
+/// then and serves the thread from its default arena, whichever is named: App pays for what such destructors
+/// allocate. What they free is credited to its owner.)
 unsafe extern "C" fn on_exit(_value: *mut c_void) {
     let local = local();
     local.mode.set(local.mode.get() | DEAD);

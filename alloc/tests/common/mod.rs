@@ -35,6 +35,14 @@ pub fn settled_committed() -> [u64; Module::COUNT] {
     committed_all()
 }
 
+/// Live bytes are what they were: exactly for every module but App, for which the test harness allocates meanwhile.
+#[track_caller]
+pub fn assert_no_drift(before: [u64; Module::COUNT]) {
+    let after = settled_live();
+    assert_eq!(after[1..], before[1..], "live bytes by module");
+    assert!(after[0].abs_diff(before[0]) < 256 << 10, "app: {} then {}", before[0], after[0]);
+}
+
 fn settle() {
     for module in Module::ALL {
         purge(module);
