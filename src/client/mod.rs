@@ -4,6 +4,8 @@
 //! control-plane handle the group's membership with its commits, administration and internal topics.
 //! Invariant: above this room and `produce`, nothing knows the protocol. Bound: each file names its own.
 //! Called by: the control thread (metadata, membership, administration), stream and restore threads (fetcher).
+#[cfg(test)]
+pub(crate) mod fake;
 pub(crate) mod fetcher;
 #[cfg(target_os = "linux")]
 pub(crate) mod membership;

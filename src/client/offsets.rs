@@ -71,7 +71,8 @@ impl OffsetFault {
 /// An answer: the offset, or `None` when no record is that late.
 pub(crate) type OffsetAnswer = Result<Option<i64>, OffsetFault>;
 
-/// Looks all these offsets up, once, within `timeout`; answers in the order of the queries. Topics must be wanted
+/// Looks all these offsets up, once, within `timeout`; answers in the order of the queries, which must not name a
+/// partition twice (brokers refuse that). Topics must be wanted
 /// ([`SharedMetadata::want_topic`]). What failed for a reason that may pass can be asked again after a pause.
 pub(crate) fn list_offsets(
     metadata: &SharedMetadata,

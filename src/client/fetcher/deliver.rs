@@ -36,17 +36,20 @@ enum Section {
 }
 
 impl Fetcher {
-    /// The next batch or fault of any partition, in the order of arrival; `None` when there is nothing, or when what there is
-    /// waits for a buffer. Call it until then after each [`Self::process`].
+    /// The next batch or fault of any partition, in the order of arrival; `None` when there is nothing, or when what
+    /// there is waits for a buffer. Call it until then after each [`Self::process`].
     pub(crate) fn next(&mut self) -> Option<Fetched> {
-        while !self.inbox.queue.is_empty() {
-            match self.take(0) {
+        let mut at = 0;
+        while at < self.inbox.queue.len() {
+            match self.take(at) {
                 Taken::Batch(batch) => return Some(Fetched::Batch(batch)),
                 Taken::Again => {}
+                // What a task waits for must not stand behind what waits for that task.
+                Taken::Blocked if at == 0 => at = self.first_rushed()?,
                 Taken::Blocked => return None,
             }
         }
-        self.close_target();
+        self.close_unused_target();
         self.next_fault().map(|(slot, fault)| Fetched::Fault { slot, fault })
     }
 
@@ -59,9 +62,7 @@ impl Fetcher {
                 Taken::Blocked => return None,
             }
         }
-        if self.inbox.queue.is_empty() {
-            self.close_target();
-        }
+        self.close_unused_target();
         None
     }
 
@@ -79,23 +80,30 @@ impl Fetcher {
 
     /// Takes the next batch of an entry of the inbox.
     fn take(&mut self, at: usize) -> Taken {
-        let Some(front) = self.inbox.queue.get(at).cloned() else { return Taken::Blocked };
-        match self.step(&front) {
+        let Some(pending) = self.inbox.queue.get(at).cloned() else { return Taken::Blocked };
+        match self.step(&pending) {
             Ok(Step::Batch(batch)) => {
                 self.passed(at, &batch.header);
                 self.handed += 1;
                 return Taken::Batch(batch);
             }
             Ok(Step::Skipped(header)) => self.passed(at, &header),
-            Ok(Step::Finished) => self.drop_entry(at),
+            Ok(Step::Finished) => self.drop_at(at),
             Ok(Step::Blocked) => return Taken::Blocked,
             Err(fault) => {
-                // Received behind the fault, and to be asked for again after a seek.
-                self.slots.stop(front.slot, fault);
-                self.drop_entry(at);
+                // What was received behind it is dropped: after a seek it is asked for again.
+                self.slots.stop(pending.slot, fault);
+                self.drop_at(at);
             }
         }
         Taken::Again
+    }
+
+    /// The first entry, behind the one in front, of a partition that a task waits for.
+    fn first_rushed(&self) -> Option<usize> {
+        let rushed = |slot| self.slots.get(slot).is_some_and(|state| state.rush);
+        let front = self.inbox.queue.front()?.slot;
+        self.inbox.queue.iter().position(|pending| pending.slot != front && rushed(pending.slot))
     }
 
     fn step(&mut self, front: &Pending) -> Result<Step, FetchFault> {
@@ -215,11 +223,12 @@ impl Fetcher {
             return Some((target, false));
         }
         let mut buf = self.pool.take();
-        if buf.is_none() && front.reserved {
+        let rush = front.reserved || self.slots.get(front.slot).is_some_and(|state| state.rush);
+        if buf.is_none() && rush {
             buf = self.pool.take_reserved();
         }
         // Without this, frames that wait for a target could be the only ones there are.
-        if buf.is_none() && (front.reserved || self.handed == 0) && self.give_up_last(front.frame) {
+        if buf.is_none() && (rush || self.handed == 0) && self.give_up_last(front.frame) {
             buf = self.pool.take();
         }
         if let Some(buf) = buf {
@@ -228,7 +237,7 @@ impl Fetcher {
             return Some((target, true));
         }
         // The last resort of a waiting task: behind the response in its own frame.
-        front.reserved.then_some((front.frame, false))
+        rush.then_some((front.frame, false))
     }
 
     /// Gives up the batches received last, to be fetched again, so that their frame is free. Not those in `keep`, and
@@ -255,22 +264,30 @@ impl Fetcher {
         true
     }
 
-    /// The batch in front is dealt with.
+    /// The first batch of an entry is dealt with.
     fn passed(&mut self, at: usize, header: &BatchHeader) {
-        let Some(front) = self.inbox.queue.get_mut(at) else { return };
-        front.bytes.start = front.bytes.end.min(front.bytes.start + header.size);
-        let (slot, life, done) = (front.slot, front.life, front.bytes.is_empty());
+        let Some(pending) = self.inbox.queue.get_mut(at) else { return };
+        pending.bytes.start = pending.bytes.end.min(pending.bytes.start + header.size);
+        let (slot, life, empty) = (pending.slot, pending.life, pending.bytes.is_empty());
         if let Some(state) = self.slots.get_mut(slot).filter(|state| state.life == life) {
             state.position = state.position.max(header.next_offset());
+            state.rush = false;
         }
-        if done {
-            self.drop_entry(at);
+        if empty {
+            self.drop_at(at);
         }
     }
 
-    fn drop_entry(&mut self, at: usize) {
-        if let Some(entry) = self.inbox.queue.remove(at) {
-            self.pool.release(entry.frame);
+    fn drop_at(&mut self, at: usize) {
+        if let Some(pending) = self.inbox.queue.remove(at) {
+            self.pool.release(pending.frame);
+        }
+    }
+
+    /// Lets the target go when no compressed batch waits for it.
+    fn close_unused_target(&mut self) {
+        if self.inbox.queue.is_empty() {
+            self.close_target();
         }
     }
 

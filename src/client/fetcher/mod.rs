@@ -23,6 +23,8 @@ mod request;
 mod response;
 mod settings;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 pub(crate) use broker::LinkFault;
@@ -132,6 +134,7 @@ impl Fetcher {
         if let Some(state) = self.slots.get_mut(slot) {
             state.demand = wanted;
             state.urgent &= wanted;
+            state.rush &= wanted;
         }
     }
 
@@ -140,7 +143,9 @@ impl Fetcher {
     /// arrives.
     pub(crate) fn urgent(&mut self, slot: Slot) {
         if let Some(state) = self.slots.get_mut(slot) {
-            (state.urgent, state.demand) = (true, true);
+            state.demand = true;
+            state.rush = true;
+            state.urgent = !self.inbox.queue.iter().any(|pending| pending.slot == slot);
         }
     }
 

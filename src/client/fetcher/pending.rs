@@ -24,25 +24,26 @@ pub(super) struct Pending {
 
 /// Received batches in order, with the aborted transactions that concern them.
 ///
-/// Bound: twice as many entries as partitions, by [`Inbox::has_room`]; the aborted transactions of as many responses
-/// as there are frames.
+/// Bound: three times as many entries as partitions, a third of them for urgent ones, by [`Inbox::has_room`]; the
+/// aborted transactions of as many responses as there are frames.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) queue: VecDeque<Pending>,
     pub(super) aborted: Vec<AbortedTransaction>,
-    limit: usize,
+    partitions: usize,
 }
 
 impl Inbox {
     /// Makes room for so many partitions.
     pub(super) fn reserve(&mut self, partitions: usize) {
-        self.limit = self.limit.max(2 * partitions);
-        self.queue.reserve(self.limit.saturating_sub(self.queue.len()));
+        self.partitions = self.partitions.max(partitions);
+        self.queue.reserve((3 * self.partitions).saturating_sub(self.queue.len()));
     }
 
     /// Whether another response, for so many partitions, may be taken in.
-    pub(super) fn has_room(&self, partitions: usize) -> bool {
-        self.queue.is_empty() || self.queue.len() + partitions <= self.limit
+    pub(super) fn has_room(&self, partitions: usize, urgent: bool) -> bool {
+        let limit = if urgent { 3 } else { 2 } * self.partitions;
+        self.queue.len() + partitions <= limit
     }
 
     /// Notes the aborted transactions of the entry about to be pushed.

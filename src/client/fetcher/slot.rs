@@ -45,8 +45,10 @@ pub(super) struct SlotState {
     pub(super) ask: u32,
     /// Whether the caller wants more.
     pub(super) demand: bool,
-    /// Whether a task waits for just this partition.
+    /// Whether a task waits for just this partition and nothing of it has been received.
     pub(super) urgent: bool,
+    /// The same, until something of it is handed out.
+    pub(super) rush: bool,
     /// Stands still after a fault, until it is sought.
     pub(super) stopped: bool,
     /// The fault, until it is handed out.
@@ -111,7 +113,8 @@ impl Slots {
     pub(super) fn remove(&mut self, slot: Slot) -> bool {
         let Some(state) = self.get_mut(slot) else { return false };
         state.seek(-1);
-        (state.used, state.demand, state.urgent, state.leader) = (false, false, false, -1);
+        (state.used, state.demand, state.leader) = (false, false, -1);
+        (state.urgent, state.rush) = (false, false);
         self.free.push(slot);
         true
     }
@@ -204,6 +207,7 @@ impl Slots {
             ask: 0,
             demand: false,
             urgent: false,
+            rush: false,
             stopped: false,
             fault: None,
             retry_at: 0,

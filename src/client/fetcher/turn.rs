@@ -172,11 +172,9 @@ impl Fetcher {
     }
 
     fn place(&mut self, at: usize, len: usize) -> Place {
-        let broker = &self.brokers[at];
-        if !self.inbox.has_room(broker.asked.len()) {
-            return Place::Wait;
-        }
-        if len > self.pool.frame_bytes() {
+        let asked = self.brokers[at].asked.len();
+        let room = self.inbox.has_room(asked, false);
+        if room && len > self.pool.frame_bytes() {
             return match self.pool.take_oversize(len) {
                 Ok(buf) => Place::Buffer(buf, false),
                 Err(OversizeError::Busy) => Place::Wait,
@@ -185,13 +183,16 @@ impl Fetcher {
         }
         // Compressed batches need a frame to be decompressed into.
         let spare = if self.compressed && self.target.is_none() { 2 } else { 1 };
-        if self.pool.free() >= spare
+        if room
+            && self.pool.free() >= spare
             && let Some(buf) = self.pool.take()
         {
             return Place::Buffer(buf, false);
         }
         let urgent = |slot| self.slots.get(slot).is_some_and(|state| state.urgent && !state.stopped);
-        if self.brokers[at].slots.iter().any(|slot| urgent(*slot))
+        if len <= self.pool.frame_bytes()
+            && self.inbox.has_room(asked, true)
+            && self.brokers[at].slots.iter().any(|slot| urgent(*slot))
             && let Some(buf) = self.pool.take_reserved()
         {
             return Place::Buffer(buf, true);
@@ -221,7 +222,7 @@ impl Fetcher {
     }
 
     /// Gives a connection up. Its partitions are asked for again, where the metadata then says.
-    fn give_up(&mut self, at: usize, fault: LinkFault, now_ms: i64) {
+    pub(super) fn give_up(&mut self, at: usize, fault: LinkFault, now_ms: i64) {
         let broker = &mut self.brokers[at];
         let reached = !matches!(broker.phase, Phase::Down | Phase::Connecting);
         if let Some(buf) = broker.disconnect(fault, now_ms) {
