@@ -81,7 +81,10 @@ impl Fetcher {
     /// Takes the next batch of an entry of the inbox.
     fn take(&mut self, at: usize) -> Taken {
         let Some(pending) = self.inbox.queue.get(at).cloned() else { return Taken::Blocked };
-        match self.step(&pending) {
+        let outcome = self.step(&pending);
+        // Entries in front may have been given up. This one is the first of its partition.
+        let Some(at) = self.inbox.queue.iter().position(|p| p.slot == pending.slot) else { return Taken::Blocked };
+        match outcome {
             Ok(Step::Batch(batch)) => {
                 self.passed(at, &batch.header);
                 self.handed += 1;
@@ -228,7 +231,7 @@ impl Fetcher {
             buf = self.pool.take_reserved();
         }
         // Without this, frames that wait for a target could be the only ones there are.
-        if buf.is_none() && (rush || self.handed == 0) && self.give_up_last(front.frame) {
+        if buf.is_none() && (rush || self.handed == 0) && self.give_up_frame(front.frame) {
             buf = self.pool.take();
         }
         if let Some(buf) = buf {
@@ -240,28 +243,34 @@ impl Fetcher {
         rush.then_some((front.frame, false))
     }
 
-    /// Gives up the batches received last, to be fetched again, so that their frame is free. Not those in `keep`, and
-    /// only if nobody else uses the frame.
-    fn give_up_last(&mut self, keep: FrameId) -> bool {
-        let Some(frame) = self.inbox.queue.back().map(|last| last.frame).filter(|frame| *frame != keep) else {
-            return false;
-        };
-        let waiting = self.inbox.queue.iter().rev().take_while(|p| p.frame == frame).count();
-        if usize::try_from(self.pool.refs(frame)) != Ok(waiting) {
-            return false;
-        }
-        for _ in 0..waiting {
-            let Some(last) = self.inbox.queue.pop_back() else { break };
-            let bytes = self.pool.bytes(frame).get(last.bytes.clone()).unwrap_or_default();
-            let first = BatchHeader::peek(bytes).ok().flatten().map_or(last.skip_below, |header| header.base_offset);
-            if let Some(state) = self.slots.get_mut(last.slot).filter(|state| state.life == last.life) {
-                state.ask = state.ask.wrapping_add(1);
-                state.fetch_offset = first.max(last.skip_below);
-                state.last_epoch = -1;
-            }
-            self.pool.release(frame);
+    /// Gives up the batches of one frame that nobody has taken any of yet, to be fetched again, so that the frame is
+    /// free. Of the frames but `keep` it is the one received last.
+    fn give_up_frame(&mut self, keep: FrameId) -> bool {
+        let waiting = |frame| self.inbox.queue.iter().filter(|p| p.frame == frame).count();
+        let idle = |frame| usize::try_from(self.pool.refs(frame)) == Ok(waiting(frame));
+        let mut frames = self.inbox.queue.iter().rev().map(|pending| pending.frame);
+        let Some(frame) = frames.find(|frame| *frame != keep && idle(*frame)) else { return false };
+        while let Some(at) = self.inbox.queue.iter().position(|p| p.frame == frame) {
+            self.give_up_from(at);
         }
         true
+    }
+
+    /// Gives up an entry, and those behind it of the same partition, for order must stay.
+    fn give_up_from(&mut self, at: usize) {
+        let Some(first) = self.inbox.queue.get(at).cloned() else { return };
+        let bytes = self.pool.bytes(first.frame).get(first.bytes.clone()).unwrap_or_default();
+        let offset = BatchHeader::peek(bytes).ok().flatten().map_or(first.skip_below, |header| header.base_offset);
+        if let Some(state) = self.slots.get_mut(first.slot).filter(|state| state.life == first.life) {
+            state.ask = state.ask.wrapping_add(1);
+            state.fetch_offset = offset.max(first.skip_below);
+            state.last_epoch = -1;
+        }
+        for behind in (at..self.inbox.queue.len()).rev() {
+            if self.inbox.queue.get(behind).is_some_and(|p| p.slot == first.slot) {
+                self.drop_at(behind);
+            }
+        }
     }
 
     /// The first batch of an entry is dealt with.

@@ -183,6 +183,9 @@ impl Fetcher {
         }
         // Compressed batches need a frame to be decompressed into.
         let spare = if self.compressed && self.target.is_none() { 2 } else { 1 };
+        if self.pool.free() < spare && self.target.is_some_and(|target| self.pool.refs(target) == 1) {
+            self.close_target(); // nobody reads it
+        }
         if room
             && self.pool.free() >= spare
             && let Some(buf) = self.pool.take()

@@ -205,6 +205,28 @@ fn compressed_answers_of_two_brokers_do_not_block_each_other_with_three_frames()
 }
 
 #[test]
+fn taking_one_partition_only_is_no_dead_end_and_keeps_the_order_of_the_others() {
+    let (one, two) = (FakeBroker::start(1), FakeBroker::start(2));
+    fill(&one, 0, 3_000, Compression::Lz4);
+    fill(&two, 1, 3_000, Compression::Lz4);
+    let mut bench = Bench::new(3, 0);
+    bench.leaders(&[&one, &two], &[1, 2]);
+    let slots = [bench.fetcher.add("t", 0, 0).unwrap(), bench.fetcher.add("t", 1, 0).unwrap()];
+    let mut got = Vec::new();
+    for (partition, slot) in [(1, slots[1]), (0, slots[0])] {
+        bench.turn_until(|bench| {
+            while let Some(batch) = bench.fetcher.next_batch(slot) {
+                got.extend(read(&bench.fetcher, &batch));
+                bench.fetcher.release(batch.frame);
+            }
+            bench.fetcher.position(slot) == 3_000
+        });
+        assert_eq!(of(&got, slot), expected(slot, partition, 0..3_000));
+    }
+    bench.assert_idle();
+}
+
+#[test]
 fn removing_a_partition_gives_its_frames_back_and_its_place_is_clean_for_the_next() {
     let broker = FakeBroker::start(1);
     fill(&broker, 0, 1_000, Compression::None);
