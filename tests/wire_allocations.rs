@@ -4,6 +4,7 @@
 //!
 //! The room `wire` is compiled into this test, because it is private to the library.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout)] // its own harness
 
 #[path = "../src/wire/mod.rs"]
 mod wire;
