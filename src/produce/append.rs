@@ -4,7 +4,7 @@
 //! no buffer is free the append is refused, and if every buffer is under construction the fullest is sealed, so that
 //! one comes back however few there are.
 use super::ack::AckSlot;
-use super::error::AppendError;
+use super::error::{AppendError, Cause, ProduceError};
 use super::partition::PartitionId;
 use super::pool::{Batch, BatchId};
 use super::producer::{OutRecord, Producer};
@@ -66,7 +66,10 @@ impl Producer {
                     self.seal(at);
                     Ok(())
                 }
-                Err(TooLarge { needed }) => Err(self.too_large(needed)),
+                Err(TooLarge { needed }) => {
+                    self.pool.put_back(large);
+                    Err(self.too_large(needed))
+                }
             },
             Some((_, size, false)) if needed <= size => Err(self.full()),
             _ => Err(self.too_large(needed)),
@@ -135,6 +138,10 @@ impl Producer {
         if !topic.partitions.is_empty() {
             let partitions = topic.partitions.len() as u32;
             return AppendError::NoSuchPartition { partition: at.partition, partitions };
+        }
+        if let Some(code) = topic.refused {
+            let cause = Cause::Refused { code };
+            return AppendError::Failed(ProduceError { topic: at.topic, partition: at.partition, cause });
         }
         let waited_ms = self.now_ms.saturating_sub(topic.asked_ms);
         if waited_ms >= self.settings.topic_timeout_ms {

@@ -142,6 +142,12 @@ impl BatchPool {
         Ok(pool)
     }
 
+    /// Bytes that such a pool holds, for the plan.
+    pub(super) fn bytes(bytes: usize, count: usize, oversize: usize) -> usize {
+        let oversize = if oversize > bytes { oversize } else { 0 };
+        count * bytes + oversize + (count + 1) * (size_of::<Batch>() + size_of::<BatchId>())
+    }
+
     #[inline]
     pub(super) fn get(&self, id: BatchId) -> Option<&Batch> {
         self.batches.get(id.0 as usize)

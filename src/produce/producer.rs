@@ -63,6 +63,14 @@ pub(crate) enum ProducerError {
         /// Bytes needed.
         least: usize,
     },
+    /// The client's name is beyond what a request has room for.
+    #[error("a client id of {bytes} bytes is too long; at most {most} are sent with each request")]
+    ClientId {
+        /// Bytes of it.
+        bytes: usize,
+        /// Bytes allowed.
+        most: usize,
+    },
     /// No memory for the buffers.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
@@ -73,6 +81,8 @@ pub(crate) enum ProducerError {
 
 /// Smallest batch buffer: a header and a small record.
 const LEAST_BATCH_BYTES: usize = BATCH_HEADER_BYTES + 64;
+/// Longest `client.id`, in bytes.
+const MOST_CLIENT_ID: usize = 1_024;
 
 /// An idempotent producer over a fixed pool of batches. One a stream thread.
 #[derive(Debug)]
@@ -122,6 +132,9 @@ impl Producer {
         let _scope = scope(Module::Producer);
         if settings.batch_bytes < LEAST_BATCH_BYTES {
             return Err(ProducerError::BatchTooSmall { bytes: settings.batch_bytes, least: LEAST_BATCH_BYTES });
+        }
+        if settings.client_id.len() > MOST_CLIENT_ID {
+            return Err(ProducerError::ClientId { bytes: settings.client_id.len(), most: MOST_CLIENT_ID });
         }
         let pool = BatchPool::new(settings.batch_bytes, settings.batches, settings.oversize_bytes)?;
         let buffers = pool.len();

@@ -19,7 +19,6 @@ impl Producer {
     pub(super) fn lose(&mut self, index: usize) {
         let Some(broker) = self.brokers.get_mut(index) else { return };
         let (phase, idle) = (broker.phase, broker.oldest_ms().is_none());
-        broker.disconnect();
         match phase {
             // Brokers close connections that nobody uses.
             Phase::Ready { .. } if idle => {}

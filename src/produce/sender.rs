@@ -200,7 +200,7 @@ impl Producer {
             broker.send(request);
         }
         if written.is_err() {
-            // Only a client id beyond all measure can overflow the head.
+            // Cannot be: what is picked fits the head.
             self.lose(index);
         }
         written.is_ok()

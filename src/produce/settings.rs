@@ -1,5 +1,7 @@
 //! What a producer is made with. Sizes come from the plan; the rest are Kafka's settings under Kafka's names.
-use crate::wire::Compression;
+use super::broker::Broker;
+use super::pool::BatchPool;
+use crate::wire::{Compression, Compressor};
 
 /// Settings of one [`Producer`](super::Producer). Times are in milliseconds, sizes in bytes.
 #[derive(Clone, Debug)]
@@ -50,5 +52,13 @@ impl ProducerSettings {
             request_bytes: 1 << 20,
             client_id: String::from("plimsoll"),
         }
+    }
+
+    /// Bytes that a producer holds with these settings, for the plan: buffers, codec, and connections to `brokers`
+    /// brokers. What it notes of each topic and partition (about 150 bytes) comes on top.
+    pub(crate) fn bytes(&self, brokers: usize) -> usize {
+        let pool = BatchPool::bytes(self.batch_bytes, self.batches, self.oversize_bytes);
+        let buffers = self.batches + usize::from(self.oversize_bytes > self.batch_bytes);
+        pool + Compressor::bytes(self.compression, self.batch_bytes) + brokers * Broker::bytes(buffers)
     }
 }

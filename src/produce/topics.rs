@@ -7,6 +7,7 @@ use super::producer::Producer;
 use super::sticky::Sticky;
 use crate::client::{MetadataSnapshot, TopicState};
 use crate::net::Backoff;
+use crate::wire::ErrorCode;
 
 /// A topic of one producer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Topic {
     pub(super) partitions: Vec<Partition>,
     /// Since when the cluster is asked for it.
     pub(super) asked_ms: i64,
+    /// Why the cluster tells nothing about it, for good.
+    pub(super) refused: Option<ErrorCode>,
     pub(super) sticky: Sticky,
 }
 
@@ -26,6 +29,10 @@ impl Topic {
     /// Takes leaders and new partitions from the cluster's metadata.
     fn learn(&mut self, snapshot: &MetadataSnapshot, backoff: &Backoff) {
         let Some(info) = snapshot.topic(&self.name) else { return };
+        self.refused = match info.state {
+            TopicState::Failed(code) if !code.is_retriable() => Some(code),
+            _ => None,
+        };
         if info.state != TopicState::Known {
             self.partitions.iter_mut().for_each(|p| p.leader = NO_LEADER);
             return;
@@ -52,7 +59,8 @@ impl Producer {
         }
         let id = OutTopic(self.topics.len() as u32);
         let sticky = Sticky::new(self.seed.wrapping_add(id.0));
-        let mut topic = Topic { name: name.to_owned(), partitions: Vec::new(), asked_ms: self.now_ms, sticky };
+        let mut topic =
+            Topic { name: name.to_owned(), partitions: Vec::new(), asked_ms: self.now_ms, refused: None, sticky };
         // Refused only beyond the process's bound of topics; then the topic stays unknown, and appending says so.
         let _ = self.metadata.want_topic(name);
         topic.learn(&self.metadata.latest(), &self.pause);
@@ -101,6 +109,14 @@ impl Producer {
         let snapshot = self.metadata.latest();
         for topic in &mut self.topics {
             topic.learn(&snapshot, &self.pause);
+        }
+    }
+
+    /// Goes on with this sequence.
+    #[cfg(test)]
+    pub(super) fn start_sequence_for_test(&mut self, topic: OutTopic, partition: u32, sequence: i32) {
+        if let Some(partition) = self.partition_mut(PartitionId { topic, partition }) {
+            partition.rewind_sequence(sequence);
         }
     }
 }

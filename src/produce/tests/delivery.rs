@@ -222,3 +222,45 @@ fn closing_tells_every_slot_that_its_records_are_not_acknowledged() {
     assert_eq!((ack.highest, ack.outstanding, ack.error.map(|e| e.cause)), (-1, 0, Some(Cause::Closed)));
     assert!(bench.producer.is_flushed());
 }
+
+/// A broker that has not heard of a producer takes any sequence, so the second batch must not leave before the first
+/// one is written.
+#[test]
+fn the_very_first_batch_may_be_refused_without_losing_the_order() {
+    let cluster = FakeCluster::start(1, &[("a", &[1])]);
+    let mut refused = 0;
+    cluster.script(move |_| {
+        refused += 1;
+        if refused <= 2 { Act::Error(19) } else { Act::Normal }
+    });
+    let mut bench = Bench::new(settings(256, 8), &cluster.metadata);
+    let topic = bench.producer.topic("a");
+    let slot = bench.producer.ack_slot();
+    for n in 0..300 {
+        bench.append(topic, 0, &n.to_string(), slot);
+    }
+    bench.flush();
+    cluster.holds("a", 0, &numbers(0..300));
+}
+
+#[test]
+fn sequences_wrap_from_their_highest_to_zero() {
+    let cluster = FakeCluster::start(1, &[("a", &[1])]);
+    let mut bench = Bench::new(settings(256, 8), &cluster.metadata);
+    let topic = bench.producer.topic("a");
+    let slot = bench.producer.ack_slot();
+    bench.append(topic, 0, "0", slot);
+    bench.flush();
+    let near = i32::MAX - 40;
+    bench.producer.start_sequence_for_test(topic, 0, near);
+    cluster.state().logs.get_mut(&("a".to_owned(), 0)).unwrap().expect(near);
+    for n in 1..200 {
+        bench.append(topic, 0, &n.to_string(), slot);
+    }
+    bench.flush();
+    cluster.holds("a", 0, &numbers(0..200));
+    assert_eq!(bench.producer.ack(slot).error, None);
+    let state = cluster.state();
+    let sequences: Vec<i32> = state.seen.iter().map(|s| s.sequence).collect();
+    assert!(sequences.iter().any(|s| *s > near) && sequences[2..].iter().any(|s| *s < 200), "{sequences:?}");
+}

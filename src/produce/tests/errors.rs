@@ -210,3 +210,17 @@ fn brokers_of_every_version_are_met_and_too_old_ones_refused() {
     let code = ErrorCode::UnsupportedVersion;
     assert_eq!(bench.producer.ack(slot).error.unwrap().cause, Cause::Fatal { code });
 }
+
+#[test]
+fn a_topic_that_metadata_refuses_fails_at_once() {
+    use crate::client::{MetadataSnapshot, SharedMetadata, TopicInfo, TopicState};
+    let metadata = SharedMetadata::new();
+    let state = TopicState::Failed(ErrorCode::TopicAuthorizationFailed);
+    let info = TopicInfo { name: "secret".into(), id: [0; 16], state, partitions: Vec::new() };
+    metadata.publish(MetadataSnapshot { topics: vec![info], ..MetadataSnapshot::default() });
+    let mut bench = Bench::new(settings(256, 2), &metadata);
+    let topic = bench.producer.topic("secret");
+    let slot = bench.producer.ack_slot();
+    let cause = Cause::Refused { code: ErrorCode::TopicAuthorizationFailed };
+    assert!(matches!(bench.try_append(topic, 0, "x", slot), Err(AppendError::Failed(e)) if e.cause == cause));
+}

@@ -1,8 +1,9 @@
 //! A cluster of scripted brokers on loopback. They check leaders, sizes, sequences and epochs as Kafka's brokers do, and
 //! keep what was written; a script decides batch by batch whether something goes wrong.
 use super::bytes::{put, put_len, put_string};
+use super::log::Log;
 use crate::client::{Broker, MetadataSnapshot, PartitionInfo, SharedMetadata, TopicInfo, TopicState};
-use crate::wire::{BatchHeader, Compression, Reader, Records};
+use crate::wire::{BatchHeader, Reader};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -41,26 +42,6 @@ pub(super) enum Act {
     Silence,
 }
 
-#[derive(Clone, Debug, Default)]
-struct ProducerState {
-    epoch: i16,
-    next: i32,
-    /// First sequence, count and offset of the last five batches.
-    last: VecDeque<(i32, u32, i64)>,
-}
-
-/// One record as written.
-pub(super) type Written = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
-
-#[derive(Debug, Default)]
-pub(super) struct Log {
-    pub(super) records: Vec<Written>,
-    producers: BTreeMap<i64, ProducerState>,
-    pub(super) leader: i32,
-    pub(super) leader_epoch: i32,
-    pub(super) start: i64,
-}
-
 type Script = Box<dyn FnMut(&Seen) -> Act + Send>;
 
 pub(super) struct State {
@@ -82,6 +63,8 @@ pub(super) struct State {
     requests: usize,
     /// The highest version of ApiVersions, and of Produce.
     pub(super) versions: (i16, i16),
+    /// Whether records are kept.
+    pub(super) keep: bool,
 }
 
 pub(super) struct FakeCluster {
@@ -115,6 +98,7 @@ impl FakeCluster {
             connections: 0,
             requests: 0,
             versions: (4, 11),
+            keep: true,
         }));
         let stop = Arc::new(AtomicBool::new(false));
         let (mut addrs, mut threads) = (Vec::new(), Vec::new());
@@ -178,12 +162,6 @@ impl FakeCluster {
         let state = self.state();
         let records = &state.logs[&(topic.to_owned(), partition)].records;
         records.iter().map(|(_, _, value)| String::from_utf8(value.clone().unwrap()).unwrap()).collect()
-    }
-}
-
-impl Log {
-    pub(super) fn led_by(leader: i32) -> Self {
-        Self { leader, leader_epoch: 1, ..Self::default() }
     }
 }
 
@@ -453,48 +431,12 @@ impl State {
 
     /// What Kafka's broker does with a batch: an error code, or the offset it got.
     fn append(&mut self, node: i32, topic: &str, partition: i32, header: &BatchHeader, batch: &[u8]) -> (i16, i64) {
-        let max_batch = self.max_batch;
-        let Some(log) = self.logs.get_mut(&(topic.to_owned(), partition)) else { return (3, -1) };
-        if log.leader != node {
-            return (6, -1);
+        let (max_batch, keep) = (self.max_batch, self.keep);
+        match self.logs.get_mut(&(topic.to_owned(), partition)) {
+            None => (3, -1),
+            Some(log) if log.leader != node => (6, -1),
+            Some(_) if batch.len() > max_batch => (10, -1),
+            Some(log) => log.append(header, batch, keep),
         }
-        if batch.len() > max_batch {
-            return (10, -1);
-        }
-        let (epoch, sequence, count) = (header.producer_epoch, header.base_sequence, header.count);
-        let fresh = !log.producers.contains_key(&header.producer_id);
-        let producer = log.producers.entry(header.producer_id).or_default();
-        if fresh {
-            // A broker that does not know a producer takes any sequence.
-            (producer.epoch, producer.next) = (epoch, sequence);
-        }
-        if epoch < producer.epoch {
-            return (47, -1);
-        }
-        if epoch > producer.epoch {
-            if sequence != 0 {
-                return (45, -1);
-            }
-            *producer = ProducerState { epoch, ..ProducerState::default() };
-        }
-        if let Some((_, _, offset)) = producer.last.iter().find(|(s, c, _)| (*s, *c) == (sequence, count)) {
-            return (0, *offset);
-        }
-        if sequence != producer.next {
-            return (45, -1);
-        }
-        let offset = log.records.len() as i64;
-        producer.next = ((i64::from(sequence) + i64::from(count)) & 0x7fff_ffff) as i32;
-        producer.last.push_back((sequence, count, offset));
-        if producer.last.len() > 5 {
-            producer.last.pop_front();
-        }
-        assert_eq!(header.codec(), Compression::None.code(), "the scripted brokers read batches without compression");
-        let mut records = Records::new(header, header.section(batch).unwrap());
-        while let Some(record) = records.next().unwrap() {
-            let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-            log.records.push((record.timestamp, owned(record.key), owned(record.value)));
-        }
-        (0, offset)
     }
 }

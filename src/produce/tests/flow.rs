@@ -1,7 +1,8 @@
 //! Without faults: order, sharing of requests, what is on its way, back-pressure.
 use super::fake::FakeCluster;
 use super::{Bench, numbers, settings, text};
-use crate::produce::AppendError;
+use crate::client::SharedMetadata;
+use crate::produce::{AppendError, Producer};
 
 #[test]
 fn records_arrive_in_order_with_consecutive_sequences_and_slots_tell_the_highest_offset() {
@@ -176,7 +177,7 @@ fn a_topic_is_awaited_then_refused_and_a_partition_that_is_not_there_named() {
     let beyond = bench.producer.append(known, 1, &text("x"), slot);
     assert_eq!(beyond, Err(AppendError::NoSuchPartition { partition: 1, partitions: 1 }));
     // Once it exists it can be written to.
-    cluster.state().logs.insert(("nowhere".to_owned(), 0), super::fake::Log::led_by(1));
+    cluster.state().logs.insert(("nowhere".to_owned(), 0), super::log::Log::led_by(1));
     cluster.publish();
     bench.turn(0);
     bench.append(unknown, 0, "x", slot);
@@ -193,4 +194,70 @@ fn records_without_a_key_stick_to_a_partition_for_a_batch() {
     let chosen: Vec<u32> = (0..200).map(|_| bench.producer.sticky_partition(topic, 100).unwrap()).collect();
     assert!(chosen.chunks(10).all(|ten| ten.iter().all(|p| *p == ten[0])));
     assert!(chosen.contains(&0) && chosen.contains(&2) && !chosen.contains(&1), "only partitions with a leader");
+}
+
+/// From the append to the acknowledgement: no allocation on this thread, once everything has been used once.
+#[test]
+fn nothing_is_allocated_between_append_and_acknowledgement_in_steady_state() {
+    use plimsoll_alloc::testing::allocations;
+    assert!(plimsoll_alloc::is_installed(), "the gate counts nothing without the allocator");
+    let (_one, seen) = allocations(|| Box::new(1));
+    assert_eq!(seen.calls(), 1, "and would see a single one");
+    let cluster = FakeCluster::start(2, &[("a", &[1, 2, 1, 2]), ("b", &[2])]);
+    for codec in [crate::wire::Compression::None, crate::wire::Compression::Lz4] {
+        cluster.state().keep = false;
+        let wanted = crate::produce::ProducerSettings { compression: codec, ..settings(4_096, 16) };
+        let mut bench = Bench::new(wanted, &cluster.metadata);
+        let (a, b) = (bench.producer.topic("a"), bench.producer.topic("b"));
+        let slots = [bench.producer.ack_slot(), bench.producer.ack_slot()];
+        let mut run = |records: usize| {
+            for n in 0..records {
+                let value = ["value one", "another value"][n % 2];
+                bench.append(a, (n % 4) as u32, value, slots[n % 2]);
+                if n % 3 == 0 {
+                    bench.append(b, 0, value, slots[0]);
+                }
+                if n % 5_000 == 4_999 {
+                    bench.flush();
+                }
+            }
+            bench.flush();
+        };
+        run(20_000);
+        let ((), seen) = allocations(|| run(200_000));
+        assert_eq!((seen.calls(), seen.bytes), (0, 0), "{codec:?}: {seen:?}");
+        let stats = bench.producer.stats();
+        assert_eq!(stats.acked, 220_000 + 6_667 + 66_667);
+        assert!(stats.requests > 100 && stats.full > 0, "{stats:?}");
+        assert!(slots.iter().all(|s| bench.producer.ack(*s).error.is_none()));
+    }
+}
+
+#[test]
+fn a_producer_takes_its_memory_at_the_start_and_the_plan_knows_how_much() {
+    use plimsoll_alloc::testing::allocations;
+    for codec in [crate::wire::Compression::None, crate::wire::Compression::Lz4] {
+        let mut wanted = crate::produce::ProducerSettings { compression: codec, ..settings(16 << 10, 32) };
+        wanted.oversize_bytes = 100 << 10;
+        let planned = wanted.bytes(0) as u64;
+        let (_producer, seen) = allocations(|| Producer::new(wanted, SharedMetadata::new(), 0).unwrap());
+        let (least, most) = (planned * 9 / 10, planned * 11 / 10);
+        let held = seen.bytes - seen.freed;
+        assert!((least..=most).contains(&held), "{held} held, {planned} planned");
+        let module = seen.by_module[plimsoll_alloc::Module::Producer as usize];
+        assert_eq!(module, seen.calls() - seen.by_module[plimsoll_alloc::Module::App as usize]);
+        assert!(module > 32);
+    }
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let refused = |wanted| Producer::new(wanted, SharedMetadata::new(), 0).unwrap_err().to_string();
+    assert_eq!(refused(settings(100, 4)), "a batch buffer of 100 bytes holds no record; at least 125 are needed");
+    let mut wanted = settings(1_000, 4);
+    wanted.client_id = "x".repeat(1_025);
+    assert_eq!(refused(wanted), "a client id of 1025 bytes is too long; at most 1024 are sent with each request");
+    let mut wanted = settings(1_000, 4);
+    wanted.compression = crate::wire::Compression::Gzip;
+    assert!(refused(wanted).starts_with("compression codec 1 is not supported here"));
 }

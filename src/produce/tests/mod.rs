@@ -4,6 +4,7 @@ mod delivery;
 mod errors;
 mod fake;
 mod flow;
+mod log;
 mod mock;
 
 use super::{AckSlot, AppendError, OutRecord, OutTopic, Producer, ProducerSettings};
