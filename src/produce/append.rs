@@ -15,8 +15,8 @@ impl Producer {
     /// Copies a record into its partition's batch. `slot` will tell what became of it.
     ///
     /// # Errors
-    /// [`AppendError::Full`] and [`AppendError::NotReady`]: serve the sockets (`prepare`, wait, `process`) and append the
-    /// record again. All others are final for this record.
+    /// [`AppendError::Full`] and [`AppendError::NotReady`]: serve the sockets (`prepare`, wait, `process`) and append
+    /// the record again. All others are final for this record.
     #[inline]
     pub(crate) fn append(
         &mut self,

@@ -59,7 +59,8 @@ pub(crate) struct ProduceError {
 pub(crate) enum Cause {
     /// The delivery time-out passed; the broker may or may not have the records.
     #[error(
-        "not acknowledged within delivery.timeout.ms ({timeout_ms} ms), last answer {last}; check the brokers or raise it"
+        "not acknowledged within delivery.timeout.ms ({timeout_ms} ms), last answer {last}; \
+         check the brokers or raise it"
     )]
     TimedOut {
         /// The time-out, in milliseconds.
@@ -183,7 +184,8 @@ mod tests {
         let large = AppendError::TooLarge { needed: 70_000, limit: 65_536, row: "producer batch pool" };
         assert_eq!(
             large.to_string(),
-            "a record needs a batch of 70000 bytes, a buffer has 65536; enlarge the row `producer batch pool` of the plan"
+            "a record needs a batch of 70000 bytes, a buffer has 65536; \
+             enlarge the row `producer batch pool` of the plan"
         );
     }
 }

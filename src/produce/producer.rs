@@ -120,7 +120,8 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    /// Takes all memory that batches will ever use. `now_ms` is the first time of the clock that `prepare` goes on with.
+    /// Takes all memory that batches will ever use. `now_ms` is the first time of the clock that `prepare` goes on
+    /// with.
     ///
     /// # Errors
     /// The sizes make no sense, the system has no memory, or the codec cannot be written.

@@ -16,7 +16,8 @@ pub(crate) struct ProducerSettings {
     pub(crate) row: &'static str,
     /// Codec of the batches. Needs one buffer more of `batch_bytes` unless it is `None`.
     pub(crate) compression: Compression,
-    /// How long a partial batch waits for more records. 0: it leaves when few requests are on their way, without a timer.
+    /// How long a partial batch waits for more records. 0: it leaves when few requests are on their way, without a
+    /// timer.
     pub(crate) linger_ms: i64,
     /// How long a batch may take from its first record to its acknowledgement; then it fails (`delivery.timeout.ms`).
     pub(crate) delivery_timeout_ms: i64,

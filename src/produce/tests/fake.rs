@@ -1,5 +1,5 @@
-//! A cluster of scripted brokers on loopback. They check leaders, sizes, sequences and epochs as Kafka's brokers do, and
-//! keep what was written; a script decides batch by batch whether something goes wrong.
+//! A cluster of scripted brokers on loopback. They check leaders, sizes, sequences and epochs as Kafka's brokers do,
+//! and keep what was written; a script decides batch by batch whether something goes wrong.
 use super::bytes::{put, put_len, put_string};
 use super::log::Log;
 use crate::client::{Broker, MetadataSnapshot, PartitionInfo, SharedMetadata, TopicInfo, TopicState};

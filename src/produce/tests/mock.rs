@@ -80,8 +80,8 @@ fn shapes(count: usize) -> Vec<Rec> {
         partition: (n % 3) as i32,
         offset: (n / 3) as i64,
         timestamp: 1_700_000_000_000 + (n as i64 * 37) % 1_000,
-        key: (n % 4 != 0).then(|| format!("key {}", n / 2).into_bytes()),
-        value: (n % 7 != 0).then(|| "value ".repeat(n % 23).into_bytes()),
+        key: (!n.is_multiple_of(4)).then(|| format!("key {}", n / 2).into_bytes()),
+        value: (!n.is_multiple_of(7)).then(|| "value ".repeat(n % 23).into_bytes()),
         headers: match n % 5 {
             0 => vec![("trace".to_owned(), Some(vec![n as u8; 9])), ("none".to_owned(), None)],
             1 => vec![("empty".to_owned(), Some(Vec::new()))],

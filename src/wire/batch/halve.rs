@@ -49,7 +49,7 @@ fn front(buf: &[u8], at: usize) -> Result<Front> {
 }
 
 impl BatchBuilder {
-    /// Undoes the compression of a sealed batch, which had at most `limit` bytes before. The rare broker that takes
+    /// Undoes the compression of a sealed batch that had at most `limit` bytes before. The rare broker that takes
     /// less than a batch makes this allocate a section for the moment.
     pub(crate) fn unseal(&mut self, buf: &mut [u8], limit: usize) -> Result<()> {
         let no_batch = WireError::Malformed { what: "sealed batch", at: 0 };
