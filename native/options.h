@@ -17,8 +17,6 @@ namespace plimsoll {
 
 // One arena block of a memtable: what an almost empty store costs.
 constexpr size_t kArenaBlock = 16 << 10;
-// Readahead of one compaction input and buffer of one output file.
-constexpr size_t kCompactionBuffer = 256 << 10;
 
 inline rocksdb::DBOptions database_options(const pl_options& from, std::shared_ptr<rocksdb::WriteBufferManager> buffers,
                                            std::shared_ptr<rocksdb::EventListener> listener) {
@@ -40,8 +38,8 @@ inline rocksdb::DBOptions database_options(const pl_options& from, std::shared_p
   o.skip_stats_update_on_db_open = true;
   // Writes of ours are one at a time: the arena needs no shard per core.
   o.allow_concurrent_memtable_write = false;
-  o.compaction_readahead_size = kCompactionBuffer;
-  o.writable_file_max_buffer_size = kCompactionBuffer;
+  o.compaction_readahead_size = from.compaction_buffer_bytes;
+  o.writable_file_max_buffer_size = from.compaction_buffer_bytes;
   o.max_manifest_file_size = 16 << 20;
   o.info_log_level = rocksdb::WARN_LEVEL;
   o.max_log_file_size = 1 << 20;
@@ -101,6 +99,7 @@ inline bool verify(rocksdb::DB* db, const std::vector<rocksdb::ColumnFamilyHandl
   bool ok = same("max_open_files", number(d.max_open_files), number(from.max_open_files)) &&
             same("max_background_jobs", number(d.max_background_jobs), number(from.max_background_jobs)) &&
             same("bytes_per_sync", d.bytes_per_sync, from.bytes_per_sync) &&
+            same("compaction_readahead_size", d.compaction_readahead_size, from.compaction_buffer_bytes) &&
             same("max_subcompactions", d.max_subcompactions, 1) &&
             same("stats_dump_period_sec", d.stats_dump_period_sec, 0) &&
             same("stats_persist_period_sec", d.stats_persist_period_sec, 0) &&

@@ -51,6 +51,7 @@ typedef struct {
   uint64_t batch_bytes;          // largest batch of operations
   uint64_t target_file_bytes;
   uint64_t bytes_per_sync;
+  uint64_t compaction_buffer_bytes;  // readahead of one input, buffer of the output
   uint64_t stall_deadline_ms;    // how long a write may wait for room
   int32_t max_open_files;
   int32_t max_background_jobs;

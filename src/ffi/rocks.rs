@@ -11,6 +11,7 @@ use plimsoll_alloc::{Module, scope};
 
 pub(crate) use super::rocks_sys::DbMemory;
 use super::rocks_sys::{self as sys, pl_allocator, pl_options, pl_slice, pl_status};
+use crate::budget::Sizes;
 
 /// Why a call failed. Codes, subcodes and severities are those of `rocksdb::Status`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -110,8 +111,35 @@ pub(crate) struct DbOptions {
     pub(crate) target_file_bytes: u64,
     /// Table files open at once.
     pub(crate) max_open_files: u16,
+    /// Scans open at once.
+    pub(crate) max_scans: u16,
+    /// Readahead of one input of a compaction, and buffer of its output.
+    pub(crate) compaction_buffer_bytes: u64,
     /// How long a write may wait for room in the memtables, in milliseconds.
     pub(crate) stall_deadline_ms: u64,
+}
+
+/// Writes wait for flushes, which take a fraction of a second on a disk that works.
+const STALL_DEADLINE_MS: u64 = 30_000;
+
+impl DbOptions {
+    /// The sizes that fit the plan's rows.
+    pub(crate) fn planned(sizes: &Sizes) -> Self {
+        let bytes = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
+        let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        let cache_bytes = bytes(sizes.block_cache_bytes);
+        Self {
+            cache_bytes,
+            memtable_bytes: bytes(sizes.memtable_bytes),
+            batch_bytes: bytes(sizes.store_batch_bytes),
+            // Index and filter of a file (some 2 % of it) must be a small part of the cache.
+            target_file_bytes: (cache_bytes / 2).clamp(2 << 20, 8 << 20),
+            max_open_files: number(sizes.max_open_files),
+            max_scans: number(sizes.max_iterators),
+            compaction_buffer_bytes: bytes(sizes.compaction_readahead_bytes),
+            stall_deadline_ms: STALL_DEADLINE_MS,
+        }
+    }
 }
 
 /// Bytes written between two requests to the kernel to write them out.
@@ -146,6 +174,7 @@ impl Db {
             batch_bytes: options.batch_bytes,
             target_file_bytes: options.target_file_bytes,
             bytes_per_sync: BYTES_PER_SYNC,
+            compaction_buffer_bytes: options.compaction_buffer_bytes,
             stall_deadline_ms: options.stall_deadline_ms,
             max_open_files: i32::from(options.max_open_files),
             max_background_jobs: BACKGROUND_JOBS,
@@ -276,6 +305,9 @@ impl Drop for Db {
     }
 }
 
+/// Key and value of a row.
+type DbRow<'a> = (&'a [u8], &'a [u8]);
+
 /// Rows of a range, in the order of their bytes, as they were when the range was opened.
 #[derive(Debug)]
 pub(crate) struct DbRows<'a> {
@@ -285,7 +317,7 @@ pub(crate) struct DbRows<'a> {
 
 impl DbRows<'_> {
     /// The next row: key and value, valid until the next call.
-    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, RocksError> {
+    pub(crate) fn next(&mut self) -> Result<Option<DbRow<'_>>, RocksError> {
         let _scope = scope(Module::Store);
         let mut status = Status::new();
         let (mut key, mut value) = (slice(&[]), slice(&[]));

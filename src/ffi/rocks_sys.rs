@@ -45,6 +45,7 @@ pub(super) struct pl_options {
     pub(super) batch_bytes: u64,
     pub(super) target_file_bytes: u64,
     pub(super) bytes_per_sync: u64,
+    pub(super) compaction_buffer_bytes: u64,
     pub(super) stall_deadline_ms: u64,
     pub(super) max_open_files: i32,
     pub(super) max_background_jobs: i32,

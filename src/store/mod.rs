@@ -15,4 +15,8 @@ pub(crate) mod restore;
 pub(crate) mod rocks;
 #[cfg(target_os = "linux")]
 mod rocks_lock;
+#[cfg(target_os = "linux")]
+mod rocks_scans;
+#[cfg(target_os = "linux")]
+pub(crate) mod rocks_upkeep;
 pub(crate) mod slab;

@@ -73,7 +73,9 @@ fn the_clean_entry_used_longest_ago_goes_first_and_its_bytes_come_back() {
     assert!(before > empty + 3000);
     assert!(overlay.evict_clean());
     assert_eq!(overlay.core().find(&key(0, "b")), None);
-    assert_eq!(overlay.core().footprint(), before - 1000);
+    // Measured where the allocator counts: 1000 bytes take a block of 1024.
+    let weight = if plimsoll_alloc::is_installed() { 1024 } else { 1000 };
+    assert_eq!(overlay.core().footprint(), before - weight);
     assert!(overlay.evict_clean() && overlay.evict_clean() && !overlay.evict_clean());
 }
 

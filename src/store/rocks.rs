@@ -9,13 +9,15 @@
 //! Families of stores that the topology no longer has are dropped at open: each would take memory that no plan counts,
 //! and a store that comes back is restored from its changelog. Their names are in [`RocksBackend::dropped_stores`].
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use super::backend::Backend;
 use super::batch::StoreBatch;
 use super::error::{Severity, StoreError};
 use super::offset::{OFFSET_VALUE_BYTES, StoredOffset, offset_key, partition_end, partition_prefix};
 use super::rocks_lock::DirLock;
+use super::rocks_scans::ScanSlots;
 use crate::base::id::StoreId;
 use crate::ffi::rocks::{Db, DbMemory, DbOptions, RocksError, RocksErrorKind};
 
@@ -56,8 +58,10 @@ impl RocksSettings {
 pub(crate) struct RocksBackend {
     settings: RocksSettings,
     dropped: Vec<String>,
-    // Empty only when reopening failed; shared by all readers and writers, exclusive to reopening.
-    db: RwLock<Option<Db>>,
+    scans: ScanSlots,
+    // Empty only while it is reopened, or when that failed. Shared by readers and writers, exclusive to reopening; a
+    // scan takes its own handle, because its visitor may come back here.
+    db: RwLock<Option<Arc<Db>>>,
     // Last, so that it is released when the database is closed.
     _lock: DirLock,
 }
@@ -68,7 +72,13 @@ impl RocksBackend {
         let lock = DirLock::acquire(&settings.directory)?;
         let db = open_database(&settings)?;
         let dropped = db.dropped().iter().map(|name| name.trim_start_matches(FAMILY).to_owned()).collect();
-        Ok(Self { settings, dropped, db: RwLock::new(Some(db)), _lock: lock })
+        let scans = ScanSlots::new(settings.options.max_scans.into());
+        Ok(Self { settings, dropped, scans, db: RwLock::new(Some(Arc::new(db))), _lock: lock })
+    }
+
+    /// What it was opened with.
+    pub(crate) fn options(&self) -> &DbOptions {
+        &self.settings.options
     }
 
     /// Stores that were on disk but are not in the topology; their rows were deleted at open.
@@ -77,11 +87,22 @@ impl RocksBackend {
     }
 
     /// Closes and opens the database again, after a background error. What was not flushed is gone: every task must go
-    /// on from the offsets that are stored now.
+    /// on from the offsets that are stored now. Waits for open scans; meanwhile all other calls fail.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
-        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
-        drop(db.take());
-        *db = Some(open_database(&self.settings)?);
+        let mut old = self.db.write().unwrap_or_else(PoisonError::into_inner).take();
+        let deadline = Instant::now() + Duration::from_millis(self.settings.options.stall_deadline_ms);
+        while let Some(shared) = old {
+            old = Arc::try_unwrap(shared).err();
+            if old.is_some() && Instant::now() > deadline {
+                *self.db.write().unwrap_or_else(PoisonError::into_inner) = old;
+                return Err(StoreError::Io {
+                    message: "a scan is still open, so the database stays as it is".to_owned(),
+                });
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let new = Arc::new(open_database(&self.settings)?);
+        *self.db.write().unwrap_or_else(PoisonError::into_inner) = Some(new);
         Ok(())
     }
 
@@ -122,10 +143,12 @@ impl RocksBackend {
 
     fn with<T>(&self, call: impl FnOnce(&Db) -> Result<T, RocksError>) -> Result<T, StoreError> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(db) = db.as_ref() else {
-            return Err(StoreError::Io { message: "the database could not be reopened".to_owned() });
-        };
-        call(db).map_err(|error| store_error(error, self.settings.options.stall_deadline_ms))
+        let db = db.as_ref().ok_or_else(not_open)?;
+        call(db).map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: RocksError) -> StoreError {
+        store_error(error, self.settings.options.stall_deadline_ms)
     }
 }
 
@@ -158,16 +181,20 @@ impl Backend for RocksBackend {
         if from >= to {
             return Ok(());
         }
-        self.with(|db| {
-            let mut rows = db.rows(store.0, from, to)?;
-            while let Some((key, value)) = rows.next()? {
-                if !visit(key, value) {
-                    break;
-                }
+        let _slot = self.scans.take();
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(not_open)?;
+        let mut rows = db.rows(store.0, from, to).map_err(|error| self.error(error))?;
+        while let Some((key, value)) = rows.next().map_err(|error| self.error(error))? {
+            if !visit(key, value) {
+                break;
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
+}
+
+fn not_open() -> StoreError {
+    StoreError::Io { message: "the database is being reopened or could not be".to_owned() }
 }
 
 fn open_database(settings: &RocksSettings) -> Result<Db, StoreError> {
@@ -263,4 +290,4 @@ use tests::step;
 #[cfg(test)]
 mod memory_tests;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -46,6 +46,7 @@ pub(super) fn modules(directory: &std::path::Path) {
         let now = committed_all().into_iter().zip(from).map(|(now, then)| now.saturating_sub(then));
         Module::ALL.into_iter().zip(now).filter(|(_, bytes)| *bytes > 512 * KIB).collect()
     };
+    purge(Module::Store);
     let opened = committed_all();
     println!("open: {:?}", grown(before));
     fill(&backend, A, 1, 20_000);
@@ -53,6 +54,7 @@ pub(super) fn modules(directory: &std::path::Path) {
     println!("written: {written:?}");
     assert!(matches!(written[..], [(Module::Store, bytes)] if bytes >= 2 * MIB), "{written:?}");
     backend.flush(A).unwrap();
+    purge(Module::Store);
     let flushed = committed_all();
     let mut into = Vec::with_capacity(256);
     for i in 0..20_000 {

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::super::contract;
 use super::*;
 
-pub(super) const KIB: u64 = 1 << 10;
-pub(super) const MIB: u64 = 1 << 20;
-pub(super) const A: StoreId = StoreId(0);
+pub(in crate::store) const KIB: u64 = 1 << 10;
+pub(in crate::store) const MIB: u64 = 1 << 20;
+pub(in crate::store) const A: StoreId = StoreId(0);
 const B: StoreId = StoreId(1);
 const ROWS: u32 = 3000;
 
@@ -29,18 +29,20 @@ fn die() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }
 
-pub(super) fn options() -> DbOptions {
+pub(in crate::store) fn options() -> DbOptions {
     DbOptions {
         cache_bytes: MIB,
         memtable_bytes: 2 * MIB,
         batch_bytes: 256 * KIB,
         target_file_bytes: 64 * KIB,
         max_open_files: 64,
+        max_scans: 8,
+        compaction_buffer_bytes: 64 * KIB,
         stall_deadline_ms: 30_000,
     }
 }
 
-pub(super) fn settings(directory: &Path, stores: usize) -> RocksSettings {
+pub(in crate::store) fn settings(directory: &Path, stores: usize) -> RocksSettings {
     let stores = (0..stores).map(|i| (StoreId(i.try_into().unwrap()), format!("s{i}"))).collect();
     RocksSettings { directory: directory.to_owned(), stores, options: options() }
 }
@@ -49,7 +51,7 @@ fn open(directory: &Path) -> RocksBackend {
     RocksBackend::open(settings(directory, 2)).unwrap()
 }
 
-pub(super) fn key(partition: u32, i: u32) -> [u8; 8] {
+pub(in crate::store) fn key(partition: u32, i: u32) -> [u8; 8] {
     let mut key = [0; 8];
     key[..4].copy_from_slice(&partition_prefix(partition));
     key[4..].copy_from_slice(&i.to_be_bytes());
@@ -61,7 +63,7 @@ fn at(offset: i64) -> StoredOffset {
 }
 
 /// Rows of 100 bytes in batches of 500, the offset in the last.
-pub(super) fn fill(backend: &dyn Backend, store: StoreId, partition: u32, rows: u32) {
+pub(in crate::store) fn fill(backend: &dyn Backend, store: StoreId, partition: u32, rows: u32) {
     let mut batch = StoreBatch::with_capacity(256 << 10);
     for i in 0..rows {
         batch.put(store, &key(partition, i), &value(i)).unwrap();
@@ -75,7 +77,7 @@ pub(super) fn fill(backend: &dyn Backend, store: StoreId, partition: u32, rows: 
 }
 
 /// 100 bytes that do not compress away.
-pub(super) fn value(i: u32) -> [u8; 100] {
+pub(in crate::store) fn value(i: u32) -> [u8; 100] {
     let mut state = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::array::from_fn(|_| {
         state ^= state << 13;
@@ -110,7 +112,7 @@ fn child(scene: &str, directory: &Path) -> Command {
 }
 
 /// Runs a scene that asserts by itself.
-pub(super) fn scene_passes(scene: &str) {
+pub(in crate::store) fn scene_passes(scene: &str) {
     let directory = tempfile::tempdir().unwrap();
     let output = child(scene, directory.path()).output().unwrap();
     println!("{}", String::from_utf8_lossy(&output.stdout));
@@ -399,6 +401,8 @@ fn a_database_is_opened_again_with_other_sizes() {
         batch_bytes: 64 * KIB,
         target_file_bytes: 128 * KIB,
         max_open_files: 32,
+        max_scans: 1,
+        compaction_buffer_bytes: 128 * KIB,
         stall_deadline_ms: 1_000,
     };
     let backend = RocksBackend::open(settings).unwrap();
@@ -444,7 +448,20 @@ fn after_a_background_error_writes_are_refused_until_the_database_is_opened_agai
     let mut batch = StoreBatch::with_capacity(1024);
     batch.put(A, &key(1, 0), b"refused").unwrap();
     assert!(matches!(backend.write(&batch), Err(StoreError::BackgroundError { .. })));
-    backend.reopen().unwrap();
+    // A scan that is still open keeps the database from being closed under it, and its visitor from waiting for ever.
+    std::thread::scope(|scope| {
+        let mut reopened = None;
+        backend
+            .scan(A, &partition_prefix(1), &partition_end(1), &mut |_, _| {
+                reopened = Some(scope.spawn(|| backend.reopen()));
+                while backend.check().is_err_and(|error| matches!(error, StoreError::BackgroundError { .. })) {
+                    std::thread::yield_now();
+                }
+                false
+            })
+            .unwrap();
+        reopened.unwrap().join().unwrap().unwrap();
+    });
     backend.check().unwrap();
     assert_eq!((offset(&backend, 1), count(&backend, A, 1)), (None, 0));
     fill(&backend, A, 1, 500);
