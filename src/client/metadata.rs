@@ -346,3 +346,7 @@ fn is_complete(snapshot: &MetadataSnapshot) -> bool {
             TopicState::Failed(code) => !code.is_retriable(),
         })
 }
+
+#[cfg(test)]
+#[path = "metadata_tests.rs"]
+mod tests;

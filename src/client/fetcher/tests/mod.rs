@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod bounds;
 mod data;
+mod kafka;
 mod mock;
 mod moves;
 
