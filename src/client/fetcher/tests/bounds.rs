@@ -274,3 +274,37 @@ fn stamped_batches_keep_their_header() {
     assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence, header.count), (5, 2, 9, 1));
     bench.assert_idle();
 }
+
+#[test]
+fn nothing_is_allocated_from_socket_to_record() {
+    assert!(plimsoll_alloc::is_installed());
+    for codec in [Compression::None, Compression::Lz4] {
+        let (one, two) = (FakeBroker::start(1), FakeBroker::start(2));
+        for partition in 0..4 {
+            fill(if partition % 2 == 0 { &one } else { &two }, partition, 20_000, codec);
+        }
+        let mut bench = Bench::new(6, 0);
+        bench.leaders(&[&one, &two], &[1, 2, 1, 2]);
+        for partition in 0..4 {
+            bench.fetcher.add("t", partition, 0).unwrap();
+        }
+        let mut read_until = |count: usize| {
+            let mut records = 0;
+            while records < count {
+                bench.turn();
+                while let Some(Fetched::Batch(batch)) = bench.fetcher.next() {
+                    let mut cursor = RecordCursor::new(&batch.header);
+                    while cursor.next(bench.fetcher.records_of(&batch)).unwrap().is_some() {
+                        records += 1;
+                    }
+                    bench.fetcher.release(batch.frame);
+                }
+            }
+            records
+        };
+        let warm = read_until(10_000);
+        let (_, seen) = plimsoll_alloc::testing::allocations(|| read_until(80_000 - warm));
+        assert_eq!((seen.calls(), seen.bytes), (0, 0), "{codec:?}");
+        bench.assert_idle();
+    }
+}
