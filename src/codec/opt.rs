@@ -45,7 +45,7 @@ impl<S: Codec> Codec for Opt<S> {
     }
 
     #[inline]
-    fn decode_null<'a>(&self) -> Result<Self::Out<'a>, DecodeError> {
+    fn decode_null(&self) -> Result<Self::Out<'_>, DecodeError> {
         Ok(None)
     }
 

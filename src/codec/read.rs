@@ -14,7 +14,7 @@ pub trait Read: Schema + sealed::Sealed {
     #[doc(hidden)]
     fn at(&self, place: &Place<'_>) -> Self;
     #[doc(hidden)]
-    fn read<'a>(&self, bytes: Option<&'a [u8]>) -> Result<Self::Out<'a>, DecodeError>;
+    fn read<'a>(&'a self, bytes: Option<&'a [u8]>) -> Result<Self::Out<'a>, DecodeError>;
 }
 
 impl<C: Codec> Read for C {
@@ -23,7 +23,7 @@ impl<C: Codec> Read for C {
     }
 
     #[inline]
-    fn read<'a>(&self, bytes: Option<&'a [u8]>) -> Result<Self::Out<'a>, DecodeError> {
+    fn read<'a>(&'a self, bytes: Option<&'a [u8]>) -> Result<Self::Out<'a>, DecodeError> {
         match bytes {
             Some(bytes) => self.decode(bytes),
             None => self.decode_null(),

@@ -79,7 +79,7 @@ pub trait Codec: Schema {
     ///
     /// # Errors
     /// Always, unless null is a value of this codec.
-    fn decode_null<'a>(&self) -> Result<Self::Out<'a>, DecodeError> {
+    fn decode_null(&self) -> Result<Self::Out<'_>, DecodeError> {
         Err(DecodeError::Null)
     }
 

@@ -57,6 +57,10 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     /// # builder.build().unwrap();
     /// ```
     pub fn count(&self, materialized: Materialized) -> KTable<K, I64> {
+        if materialized.name.is_none() {
+            // Kafka Streams generates a name that it does not use.
+            self.stream.shelf.borrow_mut().names.store(AGGREGATE);
+        }
         let fold = FromInit { init: Arc::new(|| 0), f: Arc::new(count_one::<K, V>) };
         self.table(AGGREGATE, I64, materialized, fold)
     }

@@ -174,11 +174,13 @@ impl<V: Codec> KeyValue<V> {
             return Ok(());
         }
         let (key, stamp, partition) = (core.key(slot), core.stamp_of(slot), core.partition(slot));
-        let timestamp = if value.is_some() { core.timestamp(slot) } else { stamp.timestamp };
+        // A tombstone in the changelog has the time of the record that made it; downstream, a cached one has too.
+        let logged_at = if value.is_some() { core.timestamp(slot) } else { stamp.timestamp };
+        let timestamp = if self.cached { logged_at } else { core.timestamp(slot) };
         let user_key = key.get(PREFIX_BYTES..).unwrap_or_default();
         cx.fault.at_partition(partition);
         if self.logged {
-            self.changelog(cx, partition, user_key, value.map(V::view), timestamp)?;
+            self.changelog(cx, partition, user_key, value.map(V::view), logged_at)?;
         }
         let source = RecordContext {
             topic: stamp.topic,

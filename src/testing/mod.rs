@@ -1,5 +1,19 @@
-//! The driver that runs a topology without a broker, and a cluster inside the process.
-#[cfg(target_os = "linux")]
-pub use crate::ffi::kafka_error::{Code as KafkaCode, KafkaError};
-#[cfg(target_os = "linux")]
-pub use crate::ffi::kafka_mock::MockCluster;
+//! Testing a topology without a broker: the same nodes, overlay and commit order as a stream thread, in the test's own thread.
+//!
+//! Owns the [`Driver`]. Invariant: what it answers is what Kafka Streams' `TopologyTestDriver` answers for the same topology and
+//! input. Bound: the test. Called by users' tests.
+mod driver;
+mod error;
+mod inbox;
+mod input;
+mod options;
+mod output;
+mod recorder;
+mod store;
+
+pub use driver::Driver;
+pub use error::DriverError;
+pub use input::InputTopic;
+pub use options::DriverOptions;
+pub use output::{OutputTopic, RawOutput, TestRecord};
+pub use store::{StoreRow, StoreView};

@@ -49,8 +49,7 @@ struct Family<'a> {
 
 impl<'a> Family<'a> {
     fn new(topology: &'a Topology, nodes: &[&'a NodeSpec]) -> Self {
-        let mut nodes = nodes.to_vec();
-        nodes.sort_by_key(|node| (!matches!(node.kind, NodeKind::Source(_)), &node.name));
+        let nodes = nodes.to_vec();
         let order = hash_set_order(&nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>());
         let count = nodes.len();
         let set = || (0..count).map(|_| TreeSet::default()).collect();

@@ -259,12 +259,7 @@ impl Graph {
 
 impl Draft {
     fn shape(&self) -> super::group::Shape<'_> {
-        super::group::Shape {
-            name: &self.name,
-            is_source: matches!(self.kind, NodeKind::Source(_)),
-            parents: self.parents.iter().map(|port| port.0).collect(),
-            stores: &self.stores,
-        }
+        super::group::Shape { parents: self.parents.iter().map(|port| port.0).collect(), stores: &self.stores }
     }
 }
 

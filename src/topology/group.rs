@@ -3,14 +3,12 @@ use crate::base::id::{NodeId, StoreId};
 
 /// What grouping looks at of a node.
 pub(crate) struct Shape<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) is_source: bool,
     pub(crate) parents: Vec<NodeId>,
     pub(crate) stores: &'a [StoreId],
 }
 
 /// The subtopology of each node. Nodes belong together when an edge or a store joins them. Numbers are Kafka Streams': in the
-/// order of the names of the source nodes, as text.
+/// order of their first nodes.
 pub(crate) fn group(nodes: &[Shape<'_>], stores: usize) -> Vec<u32> {
     let mut roots = Roots((0..nodes.len()).collect());
     let mut first_user = vec![None; stores];
@@ -25,12 +23,10 @@ pub(crate) fn group(nodes: &[Shape<'_>], stores: usize) -> Vec<u32> {
             }
         }
     }
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by_key(|&index| nodes.get(index).map(|node| (!node.is_source, node.name)));
     let mut number_of_root = vec![None; nodes.len()];
     let mut result = vec![0; nodes.len()];
     let mut next = 0;
-    for index in order {
+    for index in 0..nodes.len() {
         let root = roots.find(index);
         if let (Some(number), Some(to)) = (number_of_root.get_mut(root), result.get_mut(index)) {
             *to = *number.get_or_insert_with(|| {
@@ -73,23 +69,22 @@ impl Roots {
 mod tests {
     use super::*;
 
-    fn shape<'a>(name: &'a str, parents: &[u16], stores: &'a [StoreId]) -> Shape<'a> {
-        let is_source = parents.is_empty();
-        Shape { name, is_source, parents: parents.iter().map(|p| NodeId(*p)).collect(), stores }
+    fn shape<'a>(parents: &[u16], stores: &'a [StoreId]) -> Shape<'a> {
+        Shape { parents: parents.iter().map(|p| NodeId(*p)).collect(), stores }
     }
 
     #[test]
-    fn an_edge_or_a_store_joins_and_names_of_sources_number() {
+    fn an_edge_or_a_store_joins_and_the_first_node_numbers() {
         let store = [StoreId(0)];
         let nodes = [
-            shape("z-source", &[], &[]),
-            shape("a-source", &[], &[]),
-            shape("m-source", &[], &[]),
-            shape("writes", &[0], &store),
-            shape("reads", &[1], &store),
-            shape("alone", &[2], &[]),
+            shape(&[], &[]),
+            shape(&[], &[]),
+            shape(&[], &[]),
+            shape(&[2], &store),
+            shape(&[0], &store),
+            shape(&[1], &[]),
         ];
-        assert_eq!(group(&nodes, 1), [0, 0, 1, 0, 0, 1]);
-        assert_eq!(group(&nodes[..3], 1), [2, 0, 1]);
+        assert_eq!(group(&nodes, 1), [0, 1, 0, 0, 0, 1]);
+        assert_eq!(group(&nodes[..3], 1), [0, 1, 2]);
     }
 }

@@ -9,6 +9,7 @@ mod graph;
 mod group;
 mod names;
 mod spec;
+mod timestamp;
 mod topology;
 
 pub use crate::node::TopicName;
@@ -17,4 +18,5 @@ pub(crate) use graph::{Graph, NewNode, Port, SourceTemplate};
 pub(crate) use names::is_generated_stream_name;
 pub(crate) use spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology};
 pub use spec::{OffsetReset, TimestampPolicy};
+pub(crate) use timestamp::Stamped;
 pub use topology::Topology;
