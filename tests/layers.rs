@@ -19,7 +19,7 @@ const ROWS: &[&[&str]] = &[
     &["task"],
     &["placement"],
     &["worker"],
-    &["dsl", "query", "app", "testing"],
+    &["dsl", "query", "app", "testing", "prelude"],
 ];
 
 /// Position of a room: row, then place in it.
