@@ -4,12 +4,17 @@
 //! control-plane handle the group's membership with its commits, administration and internal topics.
 //! Invariant: above this room and `produce`, nothing knows the protocol. Bound: each file names its own.
 //! Called by: the control thread (metadata, membership, administration), stream and restore threads (fetcher).
+#[cfg(target_os = "linux")]
+pub(crate) mod admin;
 #[cfg(test)]
 pub(crate) mod fake;
 pub(crate) mod fetcher;
 #[cfg(target_os = "linux")]
+pub(crate) mod internal_topics;
+#[cfg(target_os = "linux")]
 pub(crate) mod membership;
 pub(crate) mod metadata;
+pub(crate) mod offered;
 pub(crate) mod offsets;
 pub(crate) mod offsets_metadata;
 pub(crate) mod shared;

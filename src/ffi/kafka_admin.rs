@@ -1,8 +1,7 @@
 //! Administration over the control-plane handle: each call sends one request, waits for its answer at most so long,
 //! and reads it into plain values. Used by `client::admin`, which adds what the engine means by them.
 use std::ffi::{CString, c_char};
-use std::ptr::NonNull;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rd::rd_kafka_admin_op_t as Op;
 use rdkafka_sys as rd;
@@ -86,66 +85,74 @@ pub(crate) struct GroupMember {
 pub(crate) type PerTopic = Vec<(String, Result<(), KafkaError>)>;
 
 impl Handle {
-    /// Describes topics by name.
+    /// Describes topics by name, each asked for by itself: DescribeTopics would ask the controller, which the mock
+    /// cluster does not have.
     pub(crate) fn describe_topics(
         &self,
         names: &[&str],
         timeout: Duration,
     ) -> Result<Vec<TopicDescription>, KafkaError> {
-        const CALL: &str = "DescribeTopics";
-        as_consumer(|| {
-            let names: Vec<CString> = names.iter().map(|name| c_string("topic", name)).collect::<Result<_, _>>()?;
-            let mut pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
-            // SAFETY: the array holds live texts, which the collection copies.
-            let topics = unsafe { rd::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len()) };
-            let topics = NonNull::new(topics).ok_or(KafkaError::OutOfMemory { call: CALL })?.as_ptr();
-            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
-            // SAFETY: all objects are live; the request copies the collection, which is ours to destroy. The answer's
-            // parts live as long as the event.
+        let deadline = Instant::now() + timeout;
+        let describe = |name: &&str| {
+            let name = c_string("topic", name)?;
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            // SAFETY: handle and text are live; the topic object is ours, used for this call alone and destroyed
+            // after it; null (an invalid name) is never dereferenced.
             unsafe {
-                let result = call.and_then(|call| {
-                    rd::rd_kafka_DescribeTopics(self.as_ptr(), topics, call.options, call.queue.as_ptr());
-                    call.answer()
-                });
-                rd::rd_kafka_TopicCollection_destroy(topics);
-                let event = result?;
-                let mut count = 0;
-                let answer = rd::rd_kafka_event_DescribeTopics_result(event.raw);
-                let found = rd::rd_kafka_DescribeTopics_result_topics(answer, &mut count);
-                Ok(items(found, count).map(|topic| read_topic(topic)).collect())
+                let topic = rd::rd_kafka_topic_new(self.as_ptr(), name.as_ptr(), std::ptr::null_mut());
+                if topic.is_null() {
+                    let name = name.to_string_lossy().into_owned();
+                    return Ok(TopicDescription { name, partitions: Err(Code::UNKNOWN_TOPIC_OR_PARTITION) });
+                }
+                let found = self.metadata(topic, left);
+                rd::rd_kafka_topic_destroy(topic);
+                let name = name.to_string_lossy();
+                let missing = Err(Code::UNKNOWN_TOPIC_OR_PARTITION);
+                let found = found?.into_iter().find(|topic| topic.name == name);
+                Ok(found.unwrap_or_else(|| TopicDescription { name: name.into_owned(), partitions: missing }))
             }
-        })
+        };
+        as_consumer(|| names.iter().map(describe).collect())
     }
 
-    /// Names of all topics of the cluster.
+    /// All topics of the cluster.
     pub(crate) fn all_topics(&self, timeout: Duration) -> Result<Vec<TopicDescription>, KafkaError> {
+        // SAFETY: null asks for all topics.
+        as_consumer(|| unsafe { self.metadata(std::ptr::null_mut(), timeout) })
+    }
+
+    /// # Safety
+    /// `only` is null, for all topics, or a live topic object of this handle.
+    unsafe fn metadata(
+        &self,
+        only: *mut rd::rd_kafka_topic_t,
+        timeout: Duration,
+    ) -> Result<Vec<TopicDescription>, KafkaError> {
         const CALL: &str = "Metadata";
-        as_consumer(|| {
-            let mut metadata: *const rd::rd_kafka_metadata = std::ptr::null();
-            // SAFETY: the handle is live; a successful call makes an object that is ours to destroy; its topics are
-            // `topic_cnt` initialised elements with NUL-terminated names. Codes are read as integers.
-            unsafe {
-                let out = (&raw mut metadata).cast();
-                let none = std::ptr::null_mut();
-                match Code(raw::rd_kafka_metadata(self.as_ptr().cast(), 1, none, out, millis(timeout))) {
-                    Code::TIMED_OUT => {
-                        return Err(KafkaError::TimedOut { call: CALL, waited_ms: timeout_ms(timeout) });
-                    }
-                    code => code.check(CALL)?,
+        let mut metadata: *const rd::rd_kafka_metadata = std::ptr::null();
+        // SAFETY: the handle is live; a successful call makes an object that is ours to destroy; its topics are
+        // `topic_cnt` initialised elements with NUL-terminated names. Codes are read as integers.
+        unsafe {
+            let out = (&raw mut metadata).cast();
+            let all = i32::from(only.is_null());
+            match Code(raw::rd_kafka_metadata(self.as_ptr().cast(), all, only.cast(), out, millis(timeout))) {
+                Code::TIMED_OUT | Code::TRANSPORT => {
+                    return Err(KafkaError::TimedOut { call: CALL, waited_ms: timeout_ms(timeout) });
                 }
-                let count = usize::try_from((*metadata).topic_cnt).unwrap_or(0);
-                let topics = (0..count).map(|index| {
-                    let topic = (*metadata).topics.add(index);
-                    let code = Code((&raw const (*topic).err).cast::<i32>().read());
-                    let count = u32::try_from((*topic).partition_cnt).unwrap_or(0);
-                    let partitions = if code.is_error() { Err(code) } else { Ok(count) };
-                    TopicDescription { name: text((*topic).topic), partitions }
-                });
-                let topics = topics.collect();
-                rd::rd_kafka_metadata_destroy(metadata);
-                Ok(topics)
+                code => code.check(CALL)?,
             }
-        })
+            let count = usize::try_from((*metadata).topic_cnt).unwrap_or(0);
+            let topics = (0..count).map(|index| {
+                let topic = (*metadata).topics.add(index);
+                let code = Code((&raw const (*topic).err).cast::<i32>().read());
+                let count = u32::try_from((*topic).partition_cnt).unwrap_or(0);
+                let partitions = if code.is_error() { Err(code) } else { Ok(count) };
+                TopicDescription { name: text((*topic).topic), partitions }
+            });
+            let topics = topics.collect();
+            rd::rd_kafka_metadata_destroy(metadata);
+            Ok(topics)
+        }
     }
 
     /// Makes topics; the answer comes when they exist.
@@ -413,23 +420,6 @@ unsafe fn items<T>(array: *mut *const T, count: usize) -> impl Iterator<Item = *
     let count = if array.is_null() { 0 } else { count };
     // SAFETY: by the contract of this function.
     (0..count).map(move |index| unsafe { *array.add(index) })
-}
-
-/// # Safety
-/// `topic` is live.
-unsafe fn read_topic(topic: *const rd::rd_kafka_TopicDescription_t) -> TopicDescription {
-    // SAFETY: by the contract; texts are copied.
-    unsafe {
-        let name = text(rd::rd_kafka_TopicDescription_name(topic));
-        let mut count = 0;
-        rd::rd_kafka_TopicDescription_partitions(topic, &mut count);
-        let error = read_error("DescribeTopics", rd::rd_kafka_TopicDescription_error(topic));
-        let partitions = match error {
-            Ok(()) => Ok(u32::try_from(count).unwrap_or(u32::MAX)),
-            Err(error) => Err(error.code().unwrap_or(Code::UNKNOWN_TOPIC_OR_PARTITION)),
-        };
-        TopicDescription { name, partitions }
-    }
 }
 
 /// # Safety

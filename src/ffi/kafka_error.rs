@@ -15,6 +15,7 @@ pub struct Code(pub(crate) i32);
 impl Code {
     pub(crate) const NONE: Self = Self(0);
     pub(crate) const UNKNOWN_TOPIC_OR_PARTITION: Self = Self(3);
+    pub(crate) const LEADER_NOT_AVAILABLE: Self = Self(5);
     pub(crate) const REQUEST_TIMED_OUT: Self = Self(7);
     pub(crate) const COORDINATOR_LOAD_IN_PROGRESS: Self = Self(14);
     pub(crate) const COORDINATOR_NOT_AVAILABLE: Self = Self(15);

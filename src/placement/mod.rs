@@ -1,1 +1,2 @@
-//! Which member owns which task: a pure function of the group's view.
+//! Which member owns which task: pure functions of what the group offers.
+pub(crate) mod leading;
