@@ -31,7 +31,7 @@
 //! - **Without the macro** the same code runs: scopes change nothing, counters are zero, [`probe`] says why.
 //!
 //! It changes the host in these ways: malloc is jemalloc's; a background thread gives freed pages back within half a
-//! second; 1.25 TiB of address space are reserved (not memory: `ulimit -v` and strict overcommit refuse it, and [`probe`] says
+//! second; 1.1 TiB of address space are reserved (not memory: `ulimit -v` and strict overcommit refuse it, and [`probe`] says
 //! so); transparent huge pages are off unless `install!(keep_huge_pages)`. After `fork` without `exec` the child has no
 //! background thread, so it gives pages back only while it allocates.
 

@@ -1,5 +1,5 @@
 //! Committed counters against the kernel's page tables; the RSS identity; what reading them costs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
 

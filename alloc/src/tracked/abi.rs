@@ -168,8 +168,8 @@ fn is_automatic(local: &Local, module: usize) -> bool {
         return false;
     }
     let home = local.home.get() as usize;
-    if local.key.get() == 0 && mode & COUNTING == 0 {
-        local.key.set(window::key(home));
+    if local.start.get() == 0 && mode & COUNTING == 0 && install::ready() {
+        local.start.set(window::start(home));
     }
     module == home
 }

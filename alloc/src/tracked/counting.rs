@@ -2,6 +2,7 @@
 
 use super::install::ready;
 use super::local::{COUNTING, local};
+use super::window;
 use crate::Module;
 
 /// Switches the counting of this thread's allocating calls on or off; gives what it was.
@@ -13,7 +14,8 @@ pub fn count_calls(on: bool) -> bool {
     let mode = local.mode.get();
     if ready() {
         local.mode.set(if on { mode | COUNTING } else { mode & !COUNTING });
-        local.key.set(0); // `realloc` asks only for this one; noted again by the next block freed
+        // `realloc` asks only for the home window; off, the next block freed notes it again.
+        local.start.set(if on { window::NOWHERE } else { 0 });
     }
     mode & COUNTING != 0
 }

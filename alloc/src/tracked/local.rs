@@ -23,9 +23,10 @@ pub(crate) const COUNTING: u32 = 4;
 pub(crate) struct Local {
     /// Zero: allocate with plain jemalloc. First, at offset 0: the fast path reads it.
     pub(crate) mode: Cell<u32>,
-    /// The home window's addresses, shifted. Zero sends every block to the slow path: not yet known, or the thread
-    /// is exiting or counting. At offset 4: the fast path reads it.
-    pub(crate) key: Cell<u32>,
+    _gap: u32,
+    /// Where the home window starts, zero if not yet known; `NOWHERE` sends every block to the slow path: the thread is
+    /// exiting or counting. At offset 8: the fast path reads it.
+    pub(crate) start: Cell<usize>,
     /// Index of the home module.
     pub(crate) home: Cell<u8>,
     /// Index of the scope's module plus one; zero outside scopes.
@@ -46,7 +47,7 @@ pub(crate) struct Local {
 
 const SIZE: usize = 192;
 const _: () = assert!(size_of::<Local>() <= SIZE);
-const _: () = assert!(std::mem::offset_of!(Local, mode) == 0 && std::mem::offset_of!(Local, key) == 4);
+const _: () = assert!(std::mem::offset_of!(Local, mode) == 0 && std::mem::offset_of!(Local, start) == 8);
 
 impl Local {
     /// The module allocations go to now.
@@ -140,18 +141,24 @@ pub(crate) fn is_plain() -> bool {
 }
 
 /// Whether `at` lies in the home window of this thread: the condition for freeing without naming a cache.
+///
+/// On x86-64 six instructions of `free` are ours, this function's five and the jump to jemalloc.
 #[inline(always)]
 pub(crate) fn is_home(at: usize) -> bool {
-    let key = (at >> super::window::SHIFT) as u32;
-    // SAFETY: reads the block's second field, as `local` would; changes a register and the flags, as declared.
+    // SAFETY: reads the block's second field, as `local` would, and a static; changes two registers and the flags, as
+    // declared.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
             "mov r11, qword ptr [rip + plimsoll_alloc_local_v0@gottpoff]",
-            "cmp dword ptr fs:[r11 + 4], {key:e}",
-            "jne {other}",
-            key = in(reg) key,
+            "mov rax, {at}",
+            "sub rax, qword ptr fs:[r11 + 8]",
+            "cmp rax, qword ptr [rip + {size}]",
+            "jae {other}",
+            at = in(reg) at,
+            size = sym super::window::SIZE,
             out("r11") _,
+            out("rax") _,
             other = label { return false },
             options(readonly, nostack),
         );
@@ -159,5 +166,5 @@ pub(crate) fn is_home(at: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
     return true;
     #[cfg(not(target_arch = "x86_64"))]
-    return local().key.get() == key;
+    return at.wrapping_sub(local().start.get()) < super::window::SIZE.load(std::sync::atomic::Ordering::Relaxed);
 }

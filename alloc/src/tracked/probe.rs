@@ -108,9 +108,9 @@ enum Kind {
 
 /// Every option the tracking depends on, with the value it must have.
 const OPTIONS: [(&CStr, Kind, &str); 13] = [
+    (c"opt.percpu_arena", Kind::Text, "disabled"),
     (c"opt.narenas", Kind::Unsigned, "1"),
     (c"opt.oversize_threshold", Kind::Size, "0"),
-    (c"opt.percpu_arena", Kind::Text, "disabled"),
     (c"opt.thp", Kind::Text, "never"),
     (c"opt.dirty_decay_ms", Kind::Signed, "500"),
     (c"opt.muzzy_decay_ms", Kind::Signed, "0"),

@@ -9,7 +9,7 @@
 
 use super::ctl::Mib;
 use super::local::{DEAD, Local, local};
-use super::{ctl, registry};
+use super::{ctl, registry, window};
 use crate::{AllocError, Module};
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
@@ -97,7 +97,7 @@ pub(crate) fn destroy(local: &Local, module: usize) {
 unsafe extern "C" fn on_exit(_value: *mut c_void) {
     let local = local();
     local.mode.set(local.mode.get() | DEAD);
-    local.key.set(0);
+    local.start.set(window::NOWHERE);
     for module in 0..Module::COUNT {
         destroy(local, module);
         local.caches[module].set(NONE);

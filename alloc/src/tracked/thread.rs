@@ -2,7 +2,7 @@
 
 use super::ctl::Mib;
 use super::install::{self, ready};
-use super::local::{DEAD, local};
+use super::local::{COUNTING, DEAD, local};
 use super::{abi, ctl, registry, tcache, window};
 use crate::{AllocError, Module};
 use std::ffi::{c_int, c_uint, c_void};
@@ -115,7 +115,8 @@ pub fn bind_home(module: Module) -> Result<(), AllocError> {
     // Only now: flushed before, the cache could be refilled from the old arena by the binding itself.
     tcache::flush_automatic()?;
     local.home.set(module as u8);
-    local.key.set(window::key(index));
+    let counts = local.mode.get() & COUNTING != 0;
+    local.start.set(if counts { window::NOWHERE } else { window::start(index) });
     local.settle();
     tcache::arm(local);
     registry::enter(local, index);
