@@ -34,6 +34,10 @@ pub(crate) mod dsl;
 pub mod testing;
 pub(crate) mod worker;
 
+/// Bytes of one MiB: `Memory::total(256 * MIB)`.
+pub const MIB: u64 = 1 << 20;
+
+pub use app::{App, AppBuilder, NoLine, StartError, Stats, WithLine};
 pub use budget::{Floor, Memory, MemoryReport, ModuleMemory, Plan, PlanError, Row, RowId};
 pub use codec::{
     Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place, Read, Schema, Scratch,
@@ -46,6 +50,8 @@ pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3};
 pub use plimsoll_alloc::Module;
 pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
+pub use worker::failure::{DeserializationResponse, Failure, FailureResponse, RunError, UndecodableRecord};
+pub use worker::state::State;
 pub use wire::{Compression, ErrorCode, WireError};
 
 /// Kafka on loopback and librdkafka as the oracle, shared with the integration tests.
@@ -54,3 +60,24 @@ pub use wire::{Compression, ErrorCode, WireError};
 pub(crate) mod support;
 
 pub mod prelude;
+
+/// Installs the tracking allocator in a binary, an example or a test: one line at the top of its crate root.
+///
+/// ```
+/// plimsoll::install_allocator!();
+///
+/// # fn main() {
+/// assert!(plimsoll_alloc::probe().is_ok());
+/// # }
+/// ```
+#[macro_export]
+macro_rules! install_allocator {
+    () => {
+        $crate::__private::install!();
+    };
+}
+
+#[doc(hidden)]
+pub mod __private {
+    pub use plimsoll_alloc::install;
+}

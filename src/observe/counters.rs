@@ -63,6 +63,8 @@ counters! {
     turns,
     /// Bytes that the thread allocated, by the allocator's own count.
     allocated_bytes,
+    /// Calls of the thread that allocated, in all modules, while the allocator counts them.
+    allocations,
 }
 
 const _: () = assert!(size_of::<Counters>() == 128);

@@ -14,7 +14,7 @@ pub(crate) mod restore;
 #[cfg(target_os = "linux")]
 pub(crate) mod rocks;
 #[cfg(target_os = "linux")]
-mod rocks_lock;
+pub(crate) mod rocks_lock;
 #[cfg(target_os = "linux")]
 mod rocks_scans;
 #[cfg(target_os = "linux")]

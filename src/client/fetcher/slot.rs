@@ -12,6 +12,12 @@ impl Slot {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// A slot of a fetcher that a test stands in for.
+    #[cfg(test)]
+    pub(crate) fn from_index(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap())
+    }
 }
 
 /// Most partitions of one fetcher.

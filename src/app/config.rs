@@ -1,0 +1,154 @@
+//! Settings by Kafka's names: which are known, which the plan owns, and how each is read.
+use super::error::StartError;
+use crate::budget;
+use crate::topology::OffsetReset;
+use crate::wire::Compression;
+use crate::worker::settings::Settings;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Settings that go to the control plane unchanged (librdkafka's names).
+const CONTROL_PLANE: &[&str] = &[
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "group.instance.id",
+    "client.rack",
+    "socket.connection.setup.timeout.ms",
+    "broker.address.family",
+];
+
+/// Security settings: the data path does not speak TLS or SASL yet, so they are refused rather than half applied.
+const SECURITY_PREFIXES: &[&str] = &["ssl.", "sasl."];
+
+fn invalid(key: &str, value: &str, expected: &'static str) -> StartError {
+    StartError::InvalidSetting { key: key.to_owned(), value: value.to_owned(), expected }
+}
+
+fn number<T: FromStr + PartialOrd>(key: &str, value: &str, least: T, expected: &'static str) -> Result<T, StartError> {
+    value.trim().parse().ok().filter(|n| *n >= least).ok_or_else(|| invalid(key, value, expected))
+}
+
+/// Applies one setting.
+///
+/// # Errors
+/// [`StartError::OwnedByPlan`] for what the plan decides, [`StartError::UnknownSetting`], [`StartError::InvalidSetting`].
+pub(crate) fn apply(settings: &mut Settings, key: &str, value: &str) -> Result<(), StartError> {
+    let plain = key
+        .strip_prefix("producer.")
+        .or_else(|| key.strip_prefix("consumer."))
+        .or_else(|| key.strip_prefix("main.consumer."))
+        .unwrap_or(key);
+    if let Some(row) = budget::owned(plain) {
+        return Err(StartError::OwnedByPlan { key: key.to_owned(), row: row.name() });
+    }
+    if let Some(topic_key) = key.strip_prefix("topic.") {
+        settings.topic_configs.push((topic_key.to_owned(), value.to_owned()));
+        return Ok(());
+    }
+    if SECURITY_PREFIXES.iter().any(|prefix| plain.starts_with(prefix)) {
+        return Err(StartError::NotOffered { what: format!("{key} (the data path speaks plaintext only)") });
+    }
+    if CONTROL_PLANE.contains(&plain) {
+        settings.control_plane.push((plain.to_owned(), value.to_owned()));
+        return Ok(());
+    }
+    apply_known(settings, plain, value)
+}
+
+fn apply_known(settings: &mut Settings, key: &str, value: &str) -> Result<(), StartError> {
+    match key {
+        "client.id" => settings.client_id = value.to_owned(),
+        "num.stream.threads" => settings.threads = number(key, value, 1, "a number of threads, at least 1")?,
+        "state.dir" => settings.state_dir = PathBuf::from(value),
+        "commit.interval.ms" => settings.commit_interval_ms = number(key, value, 0, "milliseconds, at least 0")?,
+        "max.task.idle.ms" => {
+            settings.max_task_idle_ms = number(key, value, -1, "milliseconds; 0 waits for known lag, -1 never waits")?;
+        }
+        "auto.offset.reset" => settings.reset = reset(value).ok_or_else(|| invalid(key, value, RESETS))?,
+        "max.poll.interval.ms" => {
+            settings.max_poll_interval_ms = number(key, value, 1_000, "milliseconds, at least 1000")?;
+        }
+        "linger.ms" => settings.linger_ms = number(key, value, 0, "milliseconds, at least 0")?,
+        "delivery.timeout.ms" => settings.delivery_timeout_ms = number(key, value, 1, "milliseconds, at least 1")?,
+        "request.timeout.ms" => settings.request_timeout_ms = number(key, value, 1, "milliseconds, at least 1")?,
+        "fetch.max.wait.ms" => settings.fetch_max_wait_ms = number(key, value, 0, "milliseconds, at least 0")?,
+        "compression.type" => {
+            settings.compression = match value {
+                "none" => Compression::None,
+                "lz4" => Compression::Lz4,
+                "gzip" | "snappy" | "zstd" => {
+                    return Err(StartError::NotOffered { what: format!("compression.type={value} for writing") });
+                }
+                _ => return Err(invalid(key, value, "none or lz4")),
+            };
+        }
+        "replication.factor" => settings.replication_factor = number(key, value, -1, "a count, or -1 for the broker's")?,
+        "processing.guarantee" => match value {
+            "at_least_once" => {}
+            "exactly_once_v2" => {
+                return Err(StartError::NotOffered { what: "processing.guarantee=exactly_once_v2".to_owned() });
+            }
+            _ => return Err(invalid(key, value, "at_least_once")),
+        },
+        "group.protocol" => match value {
+            "classic" => {}
+            "consumer" | "streams" => {
+                return Err(StartError::NotOffered { what: format!("group.protocol={value}") });
+            }
+            _ => return Err(invalid(key, value, "classic")),
+        },
+        "security.protocol" => match value {
+            "plaintext" | "PLAINTEXT" => {}
+            _ => return Err(StartError::NotOffered { what: format!("security.protocol={value}") }),
+        },
+        _ => return Err(StartError::UnknownSetting { key: key.to_owned() }),
+    }
+    Ok(())
+}
+
+const RESETS: &str = "earliest, latest or none";
+
+fn reset(value: &str) -> Option<OffsetReset> {
+    match value {
+        "earliest" => Some(OffsetReset::Earliest),
+        "latest" => Some(OffsetReset::Latest),
+        "none" => Some(OffsetReset::None),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::builder::default_settings;
+
+    fn refused(key: &str, value: &str) -> String {
+        apply(&mut default_settings("app", "localhost:9092"), key, value).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_the_plan_owns_is_refused_by_the_name_of_its_row() {
+        let text = refused("consumer.fetch.max.bytes", "1048576");
+        assert!(text.contains("fetch.max.bytes") && text.contains("frame"), "{text}");
+        let text = refused("buffer.memory", "1");
+        assert!(text.contains("producer"), "{text}");
+    }
+
+    #[test]
+    fn known_settings_are_read_with_kafka_s_names() {
+        let mut settings = default_settings("app", "localhost:9092");
+        for (key, value) in [("commit.interval.ms", "100"), ("max.task.idle.ms", "-1"), ("auto.offset.reset", "latest")] {
+            apply(&mut settings, key, value).unwrap();
+        }
+        assert_eq!((settings.commit_interval_ms, settings.max_task_idle_ms), (100, -1));
+        assert_eq!(settings.reset, OffsetReset::Latest);
+    }
+
+    #[test]
+    fn unknown_wrong_and_not_yet_offered_settings_are_told_apart() {
+        assert!(refused("no.such.thing", "1").contains("no.such.thing"));
+        assert!(refused("commit.interval.ms", "soon").contains("milliseconds"));
+        assert!(refused("processing.guarantee", "exactly_once_v2").contains("not offered"));
+        assert!(refused("ssl.ca.location", "/x").contains("plaintext"));
+    }
+}

@@ -1,0 +1,335 @@
+//! From a started application to running threads: topics, plan, internal topics, database, threads, subscription.
+//!
+//! Nothing is opened before the plan holds. A broker that does not answer is tried again until the application is closed; all
+//! else that is wrong ends the start with a typed error.
+use super::control::{Control, Running, ThreadHandle};
+use super::failure::RunError;
+use super::mailbox::Mailbox;
+use super::message::{COMMANDS, CommitSlot};
+use super::restore::RestoreHandle;
+use super::spawn::{RestoreSeed, StreamSeed, spawn_restore, spawn_stream};
+use super::stream::Shared;
+use super::topics::{TopicPlan, resolve};
+use crate::base::id::StoreId;
+use crate::budget::{Demand, Governor, Ledger, Line, Machine, Plan, Pressure, plan};
+use crate::client::membership::Membership;
+use crate::client::admin::Admin;
+use crate::client::internal_topics;
+use crate::client::offered::ask_offered;
+use crate::client::{Reach, TopicState};
+use crate::ffi::kafka::Handle;
+use crate::ffi::kafka_conf::HandleSettings;
+use crate::ffi::rocks::DbOptions;
+use crate::net::PollSet;
+use crate::observe::Observed;
+use crate::store::backend::Backend;
+use crate::store::memory::MemoryBackend;
+use crate::store::rocks::{RocksBackend, RocksSettings};
+use crate::store::rocks_upkeep::Upkeep;
+use crate::topology::TopicName;
+use crate::wire::message::ApiKey;
+use plimsoll_alloc::Module;
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How long one question to the brokers may take.
+const ASK: Duration = Duration::from_secs(30);
+/// Kafka's default of `max.message.bytes`.
+const DEFAULT_MAX_MESSAGE_BYTES: u32 = 1_048_588;
+/// Longest sleep while an answer is awaited, milliseconds.
+const WAIT_MS: i64 = 50;
+
+/// What the start needs besides the control thread's own things.
+pub(crate) struct BringUp {
+    /// The line.
+    pub(crate) line: Line,
+    /// Where the plan goes once it is made.
+    pub(crate) planned: Arc<OnceLock<Planned>>,
+    /// Levels that the threads read.
+    pub(crate) pressure: Arc<Pressure>,
+    /// Counters of the threads.
+    pub(crate) observed: Observed,
+}
+
+/// The plan and what is counted against it.
+pub(crate) struct Planned {
+    /// The rows.
+    pub(crate) plan: Plan,
+    /// Refusals, peaks, sizes.
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Control {
+    /// Brings the application up; `None` when it was asked to close before it ran.
+    pub(super) fn bring_up(&mut self, with: BringUp) -> Result<Option<Running>, RunError> {
+        let Some(topics) = self.await_topics()? else { return Ok(None) };
+        let handle = self.connect()?;
+        let Some(admin) = self.administrator(&handle)? else { return Ok(None) };
+        let max_message_bytes = self.largest_message(&admin, &topics)?;
+        let plan = self.plan(&with, &topics, max_message_bytes)?;
+        if !self.await_internal_topics(&admin, &topics)? {
+            return Ok(None);
+        }
+        let (backend, upkeep) = self.open_backend(&plan.plan)?;
+        let levers = upkeep.as_ref().map(Upkeep::levers).unwrap_or_default();
+        let governor = Governor::spawn(&plan.plan, Arc::clone(&plan.ledger), Arc::clone(&with.pressure), levers)
+            .map_err(|error| internal(&error))?;
+        let (threads, restore) = self.spawn_all(&with, &plan.plan, backend, upkeep)?;
+        let mut membership = Membership::new(handle);
+        let waker = self.polls.waker();
+        membership.on_event(Box::new(move || waker.wake()));
+        let names: Vec<&str> = topics.partitions.keys().map(String::as_str).collect();
+        membership.subscribe(&names).map_err(|error| client(&error))?;
+        self.board.wait_for(Some("the group to assign partitions".to_owned()));
+        Ok(Some(Running {
+            membership,
+            admin,
+            commits: Vec::new(),
+            deferred: VecDeque::new(),
+            threads,
+            restore,
+            topics,
+            _governor: governor,
+        }))
+    }
+
+    fn connect(&self) -> Result<Arc<Handle>, RunError> {
+        let settings = &self.settings;
+        let mut user = settings.control_plane.clone();
+        user.push(("bootstrap.servers".to_owned(), settings.bootstrap.clone()));
+        user.push(("max.poll.interval.ms".to_owned(), settings.max_poll_interval_ms.to_string()));
+        let instance = user.iter().find(|(key, _)| key == "group.instance.id").map(|(_, value)| value.clone());
+        user.retain(|(key, _)| key != "group.instance.id");
+        let handle = Handle::start(&HandleSettings {
+            user: &user,
+            owned: &[],
+            group_id: &settings.application_id,
+            client_id: &settings.client_id,
+            instance_id: instance.as_deref(),
+            read_committed: false,
+        });
+        handle.map(Arc::new).map_err(|error| client(&error))
+    }
+
+    /// One round of the metadata connection while nothing else runs.
+    pub(super) fn metadata_round(&mut self, most_ms: i64) -> Result<(), RunError> {
+        let now = self.clock.mono_ms();
+        self.polls.clear();
+        let until = self.metadata_client.prepare(&mut self.polls, now);
+        let wait = (until - now).clamp(0, most_ms);
+        self.polls
+            .wait(Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0))))
+            .map_err(|error| internal(&error))?;
+        self.metadata_client.process(&self.polls, self.clock.mono_ms());
+        Ok(())
+    }
+
+    /// Waits until every input topic is known; a missing one is an error, a silent cluster is not.
+    fn await_topics(&mut self) -> Result<Option<TopicPlan>, RunError> {
+        let sources = self.topology.sources();
+        let wanted: Vec<String> = sources
+            .iter()
+            .filter(|spec| matches!(spec.topic, TopicName::External(_)))
+            .map(|spec| spec.topic.full(&self.settings.application_id))
+            .collect();
+        for topic in &wanted {
+            self.metadata.want_topic(topic).map_err(|error| RunError::Client { reason: error.to_string() })?;
+        }
+        let topology = Arc::clone(&self.topology);
+        loop {
+            if self.closing() {
+                return Ok(None);
+            }
+            self.metadata_round(WAIT_MS)?;
+            let snapshot = self.metadata.latest();
+            let known = |topic: &String| {
+                snapshot.topic(topic).is_some_and(|info| matches!(info.state, TopicState::Known | TopicState::Missing))
+            };
+            if snapshot.version > 0 && wanted.iter().all(known) {
+                self.board.wait_for(None);
+                return resolve(&topology, &self.settings.application_id, &self.settings.topic_configs, |topic| {
+                    snapshot.partitions(topic)
+                })
+                .map(Some);
+            }
+            self.board.wait_for(Some(match self.metadata.reach() {
+                Reach::Unreachable { last, .. } => {
+                    format!("no broker of {} answers ({last}); trying again", self.settings.bootstrap)
+                }
+                _ => format!("the brokers of {}", self.settings.bootstrap),
+            }));
+        }
+    }
+
+    fn plan<'w>(&self, with: &'w BringUp, topics: &TopicPlan, max_message_bytes: u32) -> Result<&'w Planned, RunError> {
+        let demand = self.demand(with.line, topics, max_message_bytes);
+        let plan = plan(&demand).map_err(|error| RunError::Plan(Arc::new(error)))?;
+        let ledger = Arc::new(Ledger::new(&plan));
+        Ok(with.planned.get_or_init(|| Planned { plan, ledger }))
+    }
+
+    /// Largest record batch that an input topic accepts, in bytes; Kafka's default where the brokers do not tell.
+    fn largest_message(&self, admin: &Admin, topics: &TopicPlan) -> Result<u32, RunError> {
+        if !admin.offered(ApiKey::DescribeConfigs) {
+            return Ok(DEFAULT_MAX_MESSAGE_BYTES);
+        }
+        let internal = |name: &String| topics.internal.iter().any(|topic| topic.name == *name);
+        let names: Vec<&str> = topics.partitions.keys().filter(|name| !internal(name)).map(String::as_str).collect();
+        let configs = admin.configs(&names).map_err(|error| client(&error))?;
+        let sizes = configs.iter().filter_map(|topic| topic.get("max.message.bytes")?.parse().ok());
+        Ok(sizes.max().unwrap_or(DEFAULT_MAX_MESSAGE_BYTES))
+    }
+
+    fn demand(&self, line: Line, topics: &TopicPlan, max_message_bytes: u32) -> Demand {
+        let application = &self.settings.application_id;
+        let stores = self.topology.stores();
+        let inputs: u32 = topics.partitions.values().sum();
+        let written: u32 = self
+            .topology
+            .sinks()
+            .iter()
+            .map(|sink| {
+                let name = sink.topic.full(application);
+                topics.partitions.get(&name).copied().or_else(|| self.metadata.latest().partitions(&name)).unwrap_or(1)
+            })
+            .sum();
+        let changelogs: u32 =
+            topics.internal.iter().filter(|topic| !topics.partitions.contains_key(&topic.name)).map(|t| t.partitions).sum();
+        Demand {
+            line,
+            machine: Machine::measure(),
+            threads: u32::try_from(self.settings.threads).unwrap_or(u32::MAX),
+            tasks: topics.tasks.iter().sum(),
+            nodes: count(self.topology.nodes().len()),
+            inputs,
+            outputs: written + changelogs,
+            stores: count(stores.len()),
+            families: count(stores.len()),
+            restores: stores.iter().any(|store| store.logged),
+            global_tables: 0,
+            brokers: count(self.metadata.latest().brokers.len()).max(1),
+            max_message_bytes,
+        }
+    }
+
+    /// The administrator, once some broker has told what it offers; `None` when asked to close.
+    fn administrator(&mut self, handle: &Arc<Handle>) -> Result<Option<Admin>, RunError> {
+        let bootstrap: Vec<String> = self.settings.bootstrap.split(',').map(|server| server.trim().to_owned()).collect();
+        loop {
+            match ask_offered(&bootstrap, &self.settings.client_id, ASK) {
+                Ok(offered) => return Ok(Some(Admin::new(Arc::clone(handle), offered, ASK))),
+                Err(fault) => self.board.wait_for(Some(format!("no broker tells what it offers ({fault}); trying again"))),
+            }
+            if self.closing() {
+                return Ok(None);
+            }
+            self.metadata_round(WAIT_MS)?;
+        }
+    }
+
+    /// Internal topics are made, or checked when they exist; then their leaders are awaited. False when asked to close.
+    fn await_internal_topics(&mut self, admin: &Admin, topics: &TopicPlan) -> Result<bool, RunError> {
+        if !topics.internal.is_empty() {
+            internal_topics::ensure(admin, &topics.internal, self.settings.replication_factor, ASK)
+                .map_err(|error| RunError::InternalTopic { reason: error.to_string() })?;
+        }
+        for topic in &topics.internal {
+            self.metadata.want_topic(&topic.name).map_err(|error| RunError::Client { reason: error.to_string() })?;
+        }
+        loop {
+            if self.closing() {
+                return Ok(false);
+            }
+            let snapshot = self.metadata.latest();
+            if topics.internal.iter().all(|topic| snapshot.partitions(&topic.name) == Some(topic.partitions)) {
+                return Ok(true);
+            }
+            self.board.wait_for(Some("the leaders of the internal topics".to_owned()));
+            self.metadata.request_refresh();
+            self.metadata_round(WAIT_MS)?;
+        }
+    }
+
+    fn open_backend(&self, plan: &Plan) -> Result<(Arc<dyn Backend>, Option<Upkeep>), RunError> {
+        let stores = self.topology.stores();
+        if stores.is_empty() {
+            return Ok((Arc::new(MemoryBackend::new()), None));
+        }
+        let _scope = plimsoll_alloc::scope(Module::Store);
+        let numbered = stores.iter().enumerate();
+        let settings = RocksSettings {
+            directory: self.settings.state_dir.join(&self.settings.application_id),
+            stores: numbered.map(|(at, s)| (StoreId(u16::try_from(at).unwrap_or(u16::MAX)), s.name.clone())).collect(),
+            options: DbOptions::planned(plan.sizes()),
+        };
+        let backend = RocksBackend::open(settings).map_err(|error| RunError::Store { reason: error.to_string() })?;
+        let backend = Arc::new(backend);
+        Ok((Arc::clone(&backend) as Arc<dyn Backend>, Some(Upkeep::new(backend))))
+    }
+
+    fn spawn_all(
+        &mut self,
+        with: &BringUp,
+        plan: &Plan,
+        backend: Arc<dyn Backend>,
+        upkeep: Option<Upkeep>,
+    ) -> Result<(Vec<ThreadHandle>, RestoreHandle), RunError> {
+        let polls = PollSet::new().map_err(|error| internal(&error))?;
+        let restore_box = Mailbox::new(COMMANDS, polls.waker());
+        let restore = spawn_restore(
+            RestoreSeed {
+                settings: Arc::clone(&self.settings),
+                topology: Arc::clone(&self.topology),
+                clock: Arc::clone(&self.clock),
+                backend: Arc::clone(&backend),
+                upkeep,
+                metadata: self.metadata.clone(),
+                commands: restore_box.clone(),
+                polls,
+            },
+            plan.sizes(),
+        )?;
+        let shared = Shared {
+            settings: Arc::clone(&self.settings),
+            topology: Arc::clone(&self.topology),
+            clock: Arc::clone(&self.clock),
+            backend,
+            control: self.requests.clone(),
+            restore: restore_box,
+        };
+        let mut threads = Vec::with_capacity(self.settings.threads);
+        for index in 0..self.settings.threads {
+            let polls = PollSet::new().map_err(|error| internal(&error))?;
+            let commands = Mailbox::new(COMMANDS, polls.waker());
+            let slot = CommitSlot::default();
+            let seed = StreamSeed {
+                index,
+                shared: shared.clone(),
+                commands: commands.clone(),
+                slot: slot.clone(),
+                observed: with.observed.clone(),
+                metadata: self.metadata.clone(),
+                polls,
+                pressure: Arc::clone(&with.pressure),
+                sizes: *plan.sizes(),
+            };
+            let join = Some(spawn_stream(seed)?);
+            threads.push(ThreadHandle { commands, slot, join, tasks: Vec::new(), running: false, revoked: None, ended: false });
+        }
+        Ok((threads, restore))
+    }
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn client(error: &dyn std::fmt::Display) -> RunError {
+    RunError::Client { reason: error.to_string() }
+}
+
+/// An error of the system or of this library itself.
+pub(super) fn internal(error: &dyn std::fmt::Display) -> RunError {
+    RunError::Internal { reason: error.to_string() }
+}

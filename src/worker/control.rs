@@ -1,0 +1,290 @@
+//! The control thread: the group, the commits, the faults, the start and the end of an application.
+//!
+//! Owns the membership, the metadata connection, the threads' handles and the application's state. Invariant: only this thread
+//! speaks to librdkafka, and a commit is sent only for the assignment that is current. Bound: its request box. Made by `app`.
+use super::bring_up::BringUp;
+use super::failure::{Failure, FailureResponse, RunError};
+use super::mailbox::Mailbox;
+use super::group_commit::PendingCommit;
+use super::message::{Command, CommitSlot, Request};
+use super::restore::RestoreHandle;
+use super::settings::Settings;
+use super::state::{State, StateCell};
+use super::topics::TopicPlan;
+use crate::base::clock::Clock;
+use crate::base::id::TaskId;
+use crate::budget::Governor;
+use crate::client::membership::{Epoch, Membership, MembershipEvent};
+use crate::client::admin::Admin;
+use crate::client::{MetadataClient, SharedMetadata};
+use crate::net::PollSet;
+use crate::topology::Topology;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest sleep while nothing happens, milliseconds: the group's events and requests of threads end it earlier.
+const POLL_MS: i64 = 100;
+/// How long leaving the group may take.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// A stream thread as the control thread sees it.
+pub(super) struct ThreadHandle {
+    pub(super) commands: Mailbox<Command>,
+    pub(super) slot: CommitSlot,
+    pub(super) join: Option<JoinHandle<()>>,
+    /// Tasks of the current assignment.
+    pub(super) tasks: Vec<TaskId>,
+    /// Whether all of them are processing.
+    pub(super) running: bool,
+    /// The epoch it has parked for last.
+    pub(super) revoked: Option<Epoch>,
+    pub(super) ended: bool,
+}
+
+/// What the application's handle and the control thread share.
+pub(crate) struct Board {
+    /// The application's state.
+    pub(crate) state: StateCell,
+    /// Asked to close.
+    pub(crate) closing: AtomicBool,
+    /// Why it failed, if it did.
+    pub(crate) failure: Mutex<Option<RunError>>,
+    /// What the start waits for, in words; `None` when it waits for nothing.
+    pub(crate) waiting: Mutex<Option<String>>,
+}
+
+impl Board {
+    pub(super) fn wait_for(&self, what: Option<String>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    fn fail(&self, error: RunError) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// What runs once the topics are known.
+pub(super) struct Running {
+    pub(super) membership: Membership,
+    pub(super) admin: Admin,
+    /// Commits that were handed to the membership, or wait to be handed again.
+    pub(super) commits: Vec<PendingCommit>,
+    /// Events that came while another was being answered.
+    pub(super) deferred: VecDeque<MembershipEvent>,
+    pub(super) threads: Vec<ThreadHandle>,
+    pub(super) restore: RestoreHandle,
+    pub(super) topics: TopicPlan,
+    /// Dropped last: it holds the line while the others end.
+    pub(super) _governor: Governor,
+}
+
+/// The control thread's own things.
+pub(crate) struct Control {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) topology: Arc<Topology>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) requests: Mailbox<Request>,
+    pub(crate) metadata: SharedMetadata,
+    pub(crate) metadata_client: MetadataClient,
+    pub(crate) polls: PollSet,
+    /// The assignment in force, under which commits may be sent.
+    pub(crate) epoch: Option<Epoch>,
+}
+
+impl Control {
+    /// Brings the application up, serves it and ends it.
+    pub(crate) fn run(mut self, bring_up: BringUp) {
+        let outcome = self.bring_up(bring_up);
+        match outcome {
+            Ok(Some(mut running)) => {
+                let failed = self.serve(&mut running);
+                self.end(running, failed.err());
+            }
+            Ok(None) => self.ended(None),
+            Err(error) => {
+                let failure = Failure { task: None, error: error.clone() };
+                let _ = (self.settings.on_failure)(&failure);
+                self.ended(Some(error));
+            }
+        }
+    }
+
+    pub(super) fn closing(&self) -> bool {
+        self.board.closing.load(Ordering::Acquire)
+    }
+
+    /// Until the application closes or fails.
+    fn serve(&mut self, running: &mut Running) -> Result<(), RunError> {
+        while !self.closing() {
+            self.metadata_round(POLL_MS)?;
+            self.answer_commits(running);
+            while let Some(event) = running.deferred.pop_front().or_else(|| running.membership.poll(Duration::ZERO)) {
+                self.on_event(running, event)?;
+            }
+            self.requests(running)?;
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, running: &mut Running, event: MembershipEvent) -> Result<(), RunError> {
+        match event {
+            MembershipEvent::Assign(assignment) => self.assign(running, &assignment),
+            MembershipEvent::Revoke { .. } => self.revoke(running),
+            MembershipEvent::Lost { .. } => self.lost(running),
+            MembershipEvent::Committed { ticket, outcome } => {
+                self.committed(running, ticket, outcome);
+                Ok(())
+            }
+            MembershipEvent::Error(error) if error.fatal => Err(RunError::Client { reason: error.text }),
+            MembershipEvent::Error(error) => {
+                self.board.wait_for(Some(error.text));
+                Ok(())
+            }
+        }
+    }
+
+    /// One round while an event is being answered: commits and requests go on, other events wait.
+    pub(super) fn inner_round(&mut self, running: &mut Running) -> Result<(), RunError> {
+        self.metadata_round(20)?;
+        self.answer_commits(running);
+        while let Some(event) = running.membership.poll(Duration::ZERO) {
+            match event {
+                MembershipEvent::Committed { ticket, outcome } => self.committed(running, ticket, outcome),
+                other => running.deferred.push_back(other),
+            }
+        }
+        self.requests(running)
+    }
+
+    /// Answers what the threads have asked.
+    fn requests(&mut self, running: &mut Running) -> Result<(), RunError> {
+        while let Some(request) = self.requests.take() {
+            match request {
+                Request::Commit { thread } => self.commit(running, thread),
+                Request::Revoked { thread, epoch } => {
+                    if let Some(thread) = running.threads.get_mut(thread) {
+                        thread.revoked = Some(epoch);
+                    }
+                }
+                Request::Running { thread, epoch } => self.thread_runs(running, thread, epoch),
+                Request::Failed { thread, failure } => self.failed(running, thread, failure)?,
+                Request::OutOfRange { thread, task, source, topic, partition, offset } => {
+                    let position = self.reset_position(source, &topic, partition, offset)?;
+                    let command = Command::Position { task, topic, partition, offset: position };
+                    send(running, thread, command)?;
+                }
+                Request::Ended { thread } => {
+                    if let Some(thread) = running.threads.get_mut(thread) {
+                        thread.ended = true;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn thread_runs(&mut self, running: &mut Running, thread: usize, epoch: Epoch) {
+        if Some(epoch) != self.epoch {
+            return;
+        }
+        if let Some(thread) = running.threads.get_mut(thread) {
+            thread.running = true;
+        }
+        if running.threads.iter().all(|thread| thread.running) {
+            self.board.wait_for(None);
+            self.board.state.advance(State::Running);
+        }
+    }
+
+    fn failed(&mut self, running: &mut Running, thread: usize, failure: Failure) -> Result<(), RunError> {
+        let response = (self.settings.on_failure)(&failure);
+        let Some(task) = failure.task.filter(|_| response == FailureResponse::ReplaceThread) else {
+            return Err(failure.error);
+        };
+        let held = running.threads.get(thread).is_some_and(|handle| handle.tasks.contains(&task));
+        if held && self.epoch.is_some() {
+            let start = self.task_starts(running, &[task])?.pop();
+            if let Some(start) = start {
+                if let Some(handle) = running.threads.get_mut(thread) {
+                    handle.running = false;
+                }
+                self.board.state.advance(State::Rebalancing);
+                send(running, thread, Command::Restart(start))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends everything in order: threads commit, the group is left, the database closes, the line is let go.
+    fn end(&mut self, mut running: Running, error: Option<RunError>) {
+        let failed = error.is_some();
+        self.board.state.advance(if failed { State::PendingError } else { State::PendingShutdown });
+        if let Some(error) = &error {
+            self.board.fail(error.clone());
+        }
+        for thread in 0..running.threads.len() {
+            let _ = send(&running, thread, Command::Shutdown);
+        }
+        let give_up = self.clock.mono_ms() + self.settings.max_poll_interval_ms / 2;
+        while running.threads.iter().any(|thread| !thread.ended) && self.clock.mono_ms() < give_up {
+            if self.metadata_round(20).is_err() {
+                break;
+            }
+            self.answer_commits(&mut running);
+            self.last_events(&mut running);
+        }
+        running.restore.stop();
+        for thread in &mut running.threads {
+            if let Some(join) = thread.join.take().filter(|_| thread.ended) {
+                let _ = join.join();
+            }
+        }
+        // The backend closes with the threads and the governor ends last; the handle's own time is bounded.
+        let Running { membership, .. } = running;
+        membership.close(LEAVE);
+        self.ended(error);
+    }
+
+    /// Events and requests while the threads end: only commits still matter. A failure now changes nothing: its task was closed
+    /// uncommitted.
+    fn last_events(&mut self, running: &mut Running) {
+        while let Some(event) = running.membership.poll(Duration::ZERO) {
+            match event {
+                MembershipEvent::Committed { ticket, outcome } => self.committed(running, ticket, outcome),
+                MembershipEvent::Revoke { .. } | MembershipEvent::Lost { .. } => self.epoch = None,
+                _ => {}
+            }
+        }
+        while let Some(request) = self.requests.take() {
+            match request {
+                Request::Commit { thread } => self.commit(running, thread),
+                Request::Ended { thread } => running.threads[thread].ended = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn ended(&self, error: Option<RunError>) {
+        match error {
+            None => {
+                self.board.state.advance(State::PendingShutdown);
+                self.board.state.advance(State::NotRunning);
+            }
+            Some(error) => {
+                self.board.fail(error);
+                self.board.state.advance(State::PendingError);
+                self.board.state.advance(State::Error);
+            }
+        }
+    }
+}
+
+/// Posts a command to a thread.
+pub(super) fn send(running: &Running, thread: usize, command: Command) -> Result<(), RunError> {
+    let Some(handle) = running.threads.get(thread) else { return Ok(()) };
+    handle.commands.post(command).map_err(|_| RunError::Internal { reason: "a stream thread's box is full".to_owned() })
+}
