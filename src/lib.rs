@@ -44,15 +44,16 @@ pub use codec::{
     Side, Text, Unread, Utf8, local,
 };
 pub use dsl::{
-    Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder, Topics,
+    Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder,
+    Topics,
 };
 pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3};
 pub use plimsoll_alloc::Module;
 pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
+pub use wire::{Compression, ErrorCode, WireError};
 pub use worker::failure::{DeserializationResponse, Failure, FailureResponse, RunError, UndecodableRecord};
 pub use worker::state::State;
-pub use wire::{Compression, ErrorCode, WireError};
 
 /// Kafka on loopback and librdkafka as the oracle, shared with the integration tests.
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! The mock cluster keeps at most 5 MiB a partition, so the generator never runs 4 MiB a partition ahead of what was counted: it
 //! learns from its standard input how many records the counting process has taken.
-use crate::words::{APPLICATION, COUNTS, PARTITIONS, TOPICS, LINES, now_us};
+use crate::words::{APPLICATION, COUNTS, LINES, PARTITIONS, TOPICS, now_us};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};

@@ -89,12 +89,7 @@ impl<L> AppBuilder<L> {
     /// Says how much memory the process may use. There is no default.
     #[must_use]
     pub fn memory(self, memory: Memory) -> AppBuilder<WithLine> {
-        AppBuilder {
-            line: WithLine(memory),
-            settings: self.settings,
-            configs: self.configs,
-            on_state: self.on_state,
-        }
+        AppBuilder { line: WithLine(memory), settings: self.settings, configs: self.configs, on_state: self.on_state }
     }
 
     /// Number of stream threads (`num.stream.threads`); 1 by default.

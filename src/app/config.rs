@@ -82,7 +82,9 @@ fn apply_known(settings: &mut Settings, key: &str, value: &str) -> Result<(), St
                 _ => return Err(invalid(key, value, "none or lz4")),
             };
         }
-        "replication.factor" => settings.replication_factor = number(key, value, -1, "a count, or -1 for the broker's")?,
+        "replication.factor" => {
+            settings.replication_factor = number(key, value, -1, "a count, or -1 for the broker's")?
+        }
         "processing.guarantee" => match value {
             "at_least_once" => {}
             "exactly_once_v2" => {
@@ -137,7 +139,8 @@ mod tests {
     #[test]
     fn known_settings_are_read_with_kafka_s_names() {
         let mut settings = default_settings("app", "localhost:9092");
-        for (key, value) in [("commit.interval.ms", "100"), ("max.task.idle.ms", "-1"), ("auto.offset.reset", "latest")] {
+        for (key, value) in [("commit.interval.ms", "100"), ("max.task.idle.ms", "-1"), ("auto.offset.reset", "latest")]
+        {
             apply(&mut settings, key, value).unwrap();
         }
         assert_eq!((settings.commit_interval_ms, settings.max_task_idle_ms), (100, -1));

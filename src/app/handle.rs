@@ -94,7 +94,8 @@ impl App {
         plan(&first_demand(line, &settings, &topology))?;
         check_state_dir(&settings, &topology)?;
         let only_one = OnlyOne::take()?;
-        let observed = Observed::new(settings.threads).map_err(|error| StartError::System { reason: error.to_string() })?;
+        let observed =
+            Observed::new(settings.threads).map_err(|error| StartError::System { reason: error.to_string() })?;
         let board = Arc::new(Board {
             state: StateCell::new(on_state),
             closing: AtomicBool::new(false),

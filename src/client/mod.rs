@@ -8,8 +8,6 @@
 pub(crate) mod admin;
 #[cfg(test)]
 pub(crate) mod fake;
-#[cfg(target_os = "linux")]
-pub(crate) mod admin;
 pub(crate) mod fetcher;
 #[cfg(target_os = "linux")]
 pub(crate) mod internal_topics;

@@ -81,7 +81,9 @@ impl PartitionGroup {
         let mut missing = false;
         for (index, queue) in self.queues.iter_mut().enumerate() {
             match queue.fill(intake)? {
-                Some(head) if best.is_none_or(|(_, time)| head.timestamp < time) => best = Some((index, head.timestamp)),
+                Some(head) if best.is_none_or(|(_, time)| head.timestamp < time) => {
+                    best = Some((index, head.timestamp))
+                }
                 Some(_) => {}
                 None => missing = true,
             }

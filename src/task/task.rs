@@ -75,7 +75,12 @@ pub(crate) struct Task {
 
 impl Task {
     /// Begins with complete queues; `sources` has one node for each queue.
-    pub(crate) fn new(id: TaskId, group: PartitionGroup, sources: Vec<Rc<dyn Source>>, restoring: Vec<StoreId>) -> Self {
+    pub(crate) fn new(
+        id: TaskId,
+        group: PartitionGroup,
+        sources: Vec<Rc<dyn Source>>,
+        restoring: Vec<StoreId>,
+    ) -> Self {
         let phase = if restoring.is_empty() { Phase::Running } else { Phase::Restoring };
         Self { id, phase, group, restoring, sources, dirty: false }
     }
@@ -101,7 +106,8 @@ impl Task {
                 Ok(Choice::Waiting(until)) => return (done, StepEnd::Waiting(until)),
                 Err(unreadable) => return (done, StepEnd::Unreadable(unreadable)),
             };
-            if self.group.queues().get(index).and_then(PartitionQueue::head_info).is_some_and(|head| head.timestamp < 0) {
+            if self.group.queues().get(index).and_then(PartitionQueue::head_info).is_some_and(|head| head.timestamp < 0)
+            {
                 return (done, StepEnd::NoTimestamp { queue: index });
             }
             if let Err(fault) = self.step(intake, env, index) {
@@ -119,12 +125,8 @@ impl Task {
     /// Walks the head of a queue through the nodes.
     #[inline]
     fn step<I: Intake>(&mut self, intake: &I, env: &StepEnv<'_>, index: usize) -> Result<(), Fault> {
-        let Some((record, source)) = self
-            .group
-            .queues()
-            .get(index)
-            .and_then(|queue| queue.head(intake))
-            .zip(self.sources.get(index))
+        let Some((record, source)) =
+            self.group.queues().get(index).and_then(|queue| queue.head(intake)).zip(self.sources.get(index))
         else {
             return Ok(());
         };

@@ -12,9 +12,9 @@ use super::stream::Shared;
 use super::topics::{TopicPlan, resolve};
 use crate::base::id::StoreId;
 use crate::budget::{Demand, Governor, Ledger, Line, Machine, Plan, Pressure, plan};
-use crate::client::membership::Membership;
 use crate::client::admin::Admin;
 use crate::client::internal_topics;
+use crate::client::membership::Membership;
 use crate::client::offered::ask_offered;
 use crate::client::{Reach, TopicState};
 use crate::ffi::kafka::Handle;
@@ -194,8 +194,12 @@ impl Control {
                 topics.partitions.get(&name).copied().or_else(|| self.metadata.latest().partitions(&name)).unwrap_or(1)
             })
             .sum();
-        let changelogs: u32 =
-            topics.internal.iter().filter(|topic| !topics.partitions.contains_key(&topic.name)).map(|t| t.partitions).sum();
+        let changelogs: u32 = topics
+            .internal
+            .iter()
+            .filter(|topic| !topics.partitions.contains_key(&topic.name))
+            .map(|t| t.partitions)
+            .sum();
         Demand {
             line,
             machine: Machine::measure(),
@@ -215,11 +219,14 @@ impl Control {
 
     /// The administrator, once some broker has told what it offers; `None` when asked to close.
     fn administrator(&mut self, handle: &Arc<Handle>) -> Result<Option<Admin>, RunError> {
-        let bootstrap: Vec<String> = self.settings.bootstrap.split(',').map(|server| server.trim().to_owned()).collect();
+        let bootstrap: Vec<String> =
+            self.settings.bootstrap.split(',').map(|server| server.trim().to_owned()).collect();
         loop {
             match ask_offered(&bootstrap, &self.settings.client_id, ASK) {
                 Ok(offered) => return Ok(Some(Admin::new(Arc::clone(handle), offered, ASK))),
-                Err(fault) => self.board.wait_for(Some(format!("no broker tells what it offers ({fault}); trying again"))),
+                Err(fault) => {
+                    self.board.wait_for(Some(format!("no broker tells what it offers ({fault}); trying again")))
+                }
             }
             if self.closing() {
                 return Ok(None);
@@ -315,7 +322,15 @@ impl Control {
                 sizes: *plan.sizes(),
             };
             let join = Some(spawn_stream(seed)?);
-            threads.push(ThreadHandle { commands, slot, join, tasks: Vec::new(), running: false, revoked: None, ended: false });
+            threads.push(ThreadHandle {
+                commands,
+                slot,
+                join,
+                tasks: Vec::new(),
+                running: false,
+                revoked: None,
+                ended: false,
+            });
         }
         Ok((threads, restore))
     }

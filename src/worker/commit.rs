@@ -170,12 +170,7 @@ impl StreamThread {
         Ok(())
     }
 
-    fn write_store(
-        &self,
-        store: &Rc<dyn StateStore>,
-        partition: u32,
-        stream_time: i64,
-    ) -> Result<(), StoreError> {
+    fn write_store(&self, store: &Rc<dyn StateStore>, partition: u32, stream_time: i64) -> Result<(), StoreError> {
         let position = self.stored_offset(store.id(), partition, stream_time);
         let batch = &mut *self.spill.borrow_mut();
         let backend = &self.shared.backend;

@@ -4,8 +4,8 @@
 //! speaks to librdkafka, and a commit is sent only for the assignment that is current. Bound: its request box. Made by `app`.
 use super::bring_up::BringUp;
 use super::failure::{Failure, FailureResponse, RunError};
-use super::mailbox::Mailbox;
 use super::group_commit::PendingCommit;
+use super::mailbox::Mailbox;
 use super::message::{Command, CommitSlot, Request};
 use super::restore::RestoreHandle;
 use super::settings::Settings;
@@ -14,8 +14,8 @@ use super::topics::TopicPlan;
 use crate::base::clock::Clock;
 use crate::base::id::TaskId;
 use crate::budget::Governor;
-use crate::client::membership::{Epoch, Membership, MembershipEvent};
 use crate::client::admin::Admin;
+use crate::client::membership::{Epoch, Membership, MembershipEvent};
 use crate::client::{MetadataClient, SharedMetadata};
 use crate::net::PollSet;
 use crate::topology::Topology;

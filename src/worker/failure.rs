@@ -21,7 +21,9 @@ pub enum RunError {
         found: String,
     },
     /// The number of partitions of a repartition topic cannot be derived.
-    #[error("the number of partitions of the repartition topic \"{topic}\" cannot be derived; give it with Repartitioned")]
+    #[error(
+        "the number of partitions of the repartition topic \"{topic}\" cannot be derived; give it with Repartitioned"
+    )]
     UnknownPartitionCount {
         /// Its name.
         topic: String,

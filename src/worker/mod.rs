@@ -3,9 +3,9 @@
 //! Owns the turn, the commit, the rebalance and the start and end of everything. Invariant: a task belongs to one stream thread, and
 //! only the control thread speaks to the group. Bound: the plan's rows; boxes between threads have fixed capacities. Called by `app`.
 pub(crate) mod bring_up;
+mod commit;
 pub(crate) mod control;
 pub(crate) mod failure;
-mod commit;
 mod group_commit;
 mod mailbox;
 mod message;

@@ -176,12 +176,8 @@ fn append_once(
         (None, Some(key)) => partition_for(key, inner.producer.partitions(topic).ok_or(AppendError::NotReady)?),
         (None, None) => inner.producer.sticky_partition(topic, bytes_of(record)).ok_or(AppendError::NotReady)?,
     };
-    let record = OutRecord {
-        key: record.key,
-        value: record.value,
-        headers: record.headers,
-        timestamp: record.timestamp,
-    };
+    let record =
+        OutRecord { key: record.key, value: record.value, headers: record.headers, timestamp: record.timestamp };
     inner.producer.append(topic, partition, &record, slot)
 }
 

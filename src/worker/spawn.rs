@@ -77,7 +77,8 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
     let sizes = &seed.sizes;
     let oversize = Oversize::none();
     let pool = FramePool::new(sizes.frames_per_thread, sizes.frame_bytes, RESERVED_FRAMES, oversize);
-    let fetcher = Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(|error| internal(&error))?;
+    let fetcher =
+        Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(|error| internal(&error))?;
     let producer_settings = ProducerSettings {
         compression: settings.compression,
         linger_ms: settings.linger_ms,
@@ -148,8 +149,8 @@ fn make_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreThread, RunEr
     plimsoll_alloc::bind_home(plimsoll_alloc::Module::Restore).map_err(|error| internal(&error))?;
     let frames = sizes.restore_frames.max(crate::base::limits::MIN_FRAMES);
     let pool = FramePool::new(frames, sizes.restore_frame_bytes, RESERVED_FRAMES, Oversize::none());
-    let fetcher =
-        Fetcher::new(fetcher_settings(&seed.settings), pool, seed.metadata.clone()).map_err(|error| internal(&error))?;
+    let fetcher = Fetcher::new(fetcher_settings(&seed.settings), pool, seed.metadata.clone())
+        .map_err(|error| internal(&error))?;
     Ok(RestoreThread {
         settings: seed.settings,
         topology: seed.topology,

@@ -22,7 +22,9 @@ impl StreamThread {
                 Command::Lost => self.close_all(),
                 Command::Restored { task, store } => self.restored(task, store),
                 Command::RestoreFailed { task, error } => self.fail_task(task, error)?,
-                Command::Position { task, topic, partition, offset } => self.reposition(task, &topic, partition, offset),
+                Command::Position { task, topic, partition, offset } => {
+                    self.reposition(task, &topic, partition, offset)
+                }
                 Command::Restart(start) => self.start(start)?,
                 Command::Shutdown => {
                     self.commit()?;
@@ -106,19 +108,14 @@ impl StreamThread {
                 timestamps,
             }));
         }
-        let logged: Vec<StoreId> =
-            subtopology
+        let logged: Vec<StoreId> = subtopology
             .stores
             .iter()
             .copied()
             .filter(|store| topology.store(*store).is_some_and(|spec| spec.logged))
             .collect();
         for store in &logged {
-            let ask = RestoreCommand::Restore {
-                task: start.id,
-                store: *store,
-                owner: self.commands.clone(),
-            };
+            let ask = RestoreCommand::Restore { task: start.id, store: *store, owner: self.commands.clone() };
             if self.shared.restore.post(ask).is_err() {
                 return Err(RunError::Internal { reason: "the restore thread's box is full".to_owned() });
             }

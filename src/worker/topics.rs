@@ -39,11 +39,8 @@ pub(crate) fn resolve(
     }
     let mut internal = repartition(topology, application_id, user, &mut partitions)?;
     copartitioned(topology, application_id, &partitions)?;
-    let tasks: Vec<u32> = topology
-        .subtopologies()
-        .iter()
-        .map(|s| most(topology, s, application_id, &partitions).unwrap_or(0))
-        .collect();
+    let tasks: Vec<u32> =
+        topology.subtopologies().iter().map(|s| most(topology, s, application_id, &partitions).unwrap_or(0)).collect();
     for (subtopology, count) in topology.subtopologies().iter().zip(&tasks) {
         for spec in subtopology.stores.iter().filter_map(|store| topology.store(*store)) {
             if let Some(changelog) = spec.changelog() {

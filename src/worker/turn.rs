@@ -43,11 +43,8 @@ impl StreamThread {
     /// Shows what this thread has allocated so far.
     fn publish_allocations(&mut self) {
         let bytes = plimsoll_alloc::thread_allocated_bytes();
-        let calls = if self.shared.settings.count_allocations {
-            plimsoll_alloc::thread_allocations().iter().sum()
-        } else {
-            0
-        };
+        let calls =
+            if self.shared.settings.count_allocations { plimsoll_alloc::thread_allocations().iter().sum() } else { 0 };
         let (seen_bytes, seen_calls) = std::mem::replace(&mut self.allocated, (bytes, calls));
         self.count(|counters| {
             counters.turns.add(1);
