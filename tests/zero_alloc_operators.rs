@@ -1,0 +1,132 @@
+//! No operator allocates per record: counted by the allocator itself, in all modules, over the steady state.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use plimsoll::prelude::*;
+use plimsoll::testing::Driver;
+use plimsoll_alloc::testing::allocations;
+use std::hint::black_box;
+
+plimsoll_alloc::install!();
+
+const WARM_UP: i64 = 10_000;
+const RECORDS: i64 = 200_000;
+const LINE: &[u8] = b"  The quick brown fox jumps over the lazy dog ";
+
+/// Allocating calls per `records` records of a topology that reads "in", after a warm-up, and the records that were written.
+fn calls(records: i64, topology: &Topology) -> (u64, u64) {
+    assert!(plimsoll_alloc::is_installed(), "the gate counts nothing without the allocator");
+    let driver = Driver::options().commit_each(false).keep_outputs(false).build(topology).unwrap();
+    let pipe = |n: i64| {
+        let key = [b'a' + (n % 17) as u8; 3];
+        driver.pipe("in", Some(&key), Some(LINE), n).unwrap();
+    };
+    (0..WARM_UP).for_each(pipe);
+    let before = driver.records_written();
+    let ((), seen) = allocations(|| (WARM_UP..WARM_UP + records).for_each(pipe));
+    (seen.calls(), driver.records_written() - before)
+}
+
+/// That the topology allocates nothing and wrote something.
+fn allocates_nothing(build: impl FnOnce(&StreamsBuilder, KStream<Utf8, Utf8>)) {
+    let builder = StreamsBuilder::new();
+    build(&builder, builder.stream("in", Consumed::with(Utf8, Utf8)));
+    let (calls, written) = calls(RECORDS, &builder.build().unwrap());
+    assert_eq!(calls, 0, "allocating calls over {RECORDS} records");
+    assert!(written >= RECORDS as u64, "{written} records written");
+}
+
+#[test]
+fn a_pass_through_of_bytes_allocates_nothing_over_a_million_records() {
+    let builder = StreamsBuilder::new();
+    builder.stream("in", Consumed::with(Bytes, Bytes)).to("out");
+    assert_eq!(calls(1_000_000, &builder.build().unwrap()), (0, 1_000_000));
+}
+
+#[test]
+fn word_count_allocates_nothing_over_a_million_words() {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream("in", Consumed::values(Utf8))
+        .flat_map_values(Utf8, |line, out| line.split_whitespace().for_each(|word| out.push(word)))
+        .group_by(Utf8, |_, word| word)
+        .count(Materialized::named("counts"))
+        .to_stream()
+        .to("word-counts");
+    let (calls, repartitioned) = calls(120_000, &builder.build().unwrap());
+    assert_eq!((calls, repartitioned), (0, 9 * 120_000));
+}
+
+#[test]
+fn filter_allocates_nothing() {
+    allocates_nothing(|_, s| s.filter(|_, v| !v.is_empty()).filter_not(|_, v| v.starts_with('x')).to("out"));
+}
+
+#[test]
+fn map_values_allocates_nothing() {
+    allocates_nothing(|_, s| {
+        let trimmed = s.map_values(Utf8, str::trim).map_values_with_key(Utf8, |k, v| if k == "x" { k } else { v });
+        trimmed.try_map_values(I64, |v| Ok(i64::try_from(v.len())?)).to("out");
+    });
+}
+
+#[test]
+fn keys_and_pairs_allocate_nothing() {
+    allocates_nothing(|_, s| {
+        s.select_key(Utf8, |_, v| &v[2..5]).map(I64, Utf8, |k, v| (k.len() as i64, v)).to("out");
+        s.flat_map(Utf8, Utf8, |k, v, out| v.split(' ').for_each(|w| out.push(w, k))).to("pairs");
+    });
+}
+
+#[test]
+fn branches_and_merges_allocate_nothing() {
+    allocates_nothing(|_, s| {
+        let (low, high) = s.branch(|k, _| k < "h");
+        low.peek(|k, _| {
+            black_box(k);
+        })
+        .merge(&high)
+        .to("out");
+        high.for_each(|k, _| {
+            black_box(k);
+        });
+    });
+}
+
+#[test]
+fn a_repartition_allocates_nothing() {
+    allocates_nothing(|_, s| s.repartition(Repartitioned::with_partitions(3)).to("out"));
+}
+
+#[test]
+fn tables_on_hits_allocate_nothing_cached_or_not() {
+    for caching in [true, false] {
+        allocates_nothing(|_, s| {
+            let grouped = s.group_by_key();
+            let how = |name: &str| Materialized::named(name).caching(caching);
+            let latest = grouped.reduce(how("latest"), |latest, v| {
+                latest.clear();
+                latest.push_str(v);
+            });
+            let longest = grouped.aggregate(Utf8, how("longest"), String::new, |_, v, longest| {
+                if v.len() > longest.len() {
+                    longest.clear();
+                    longest.push_str(v);
+                }
+            });
+            grouped.count(how("counts")).to_stream().to("counts");
+            latest.to_stream().to("latest");
+            longest.to_stream().to("longest");
+            s.to("out");
+        });
+    }
+}
+
+#[test]
+fn a_node_that_allocates_is_detected() {
+    let builder = StreamsBuilder::new();
+    let allocating = builder.stream("in", Consumed::with(Utf8, Utf8)).peek(|_, _| {
+        black_box(Box::new(1u64));
+    });
+    allocating.to("out");
+    let (calls, _) = calls(1000, &builder.build().unwrap());
+    assert_eq!(calls, 1000);
+}
