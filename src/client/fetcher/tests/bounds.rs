@@ -285,12 +285,10 @@ fn nothing_is_allocated_from_socket_to_record() {
         }
         let mut bench = Bench::new(6, 0);
         bench.leaders(&[&one, &two], &[1, 2, 1, 2]);
-        for partition in 0..4 {
-            bench.fetcher.add("t", partition, 0).unwrap();
-        }
-        let mut read_until = |count: usize| {
+        let slots = [0, 1, 2, 3].map(|partition| bench.fetcher.add("t", partition, 0).unwrap());
+        let mut read_until = |offset: i64| {
             let mut records = 0;
-            while records < count {
+            while slots.iter().any(|slot| bench.fetcher.position(*slot) < offset) {
                 bench.turn();
                 while let Some(Fetched::Batch(batch)) = bench.fetcher.next() {
                     let mut cursor = RecordCursor::new(&batch.header);
@@ -302,8 +300,9 @@ fn nothing_is_allocated_from_socket_to_record() {
             }
             records
         };
-        let warm = read_until(10_000);
-        let (_, seen) = plimsoll_alloc::testing::allocations(|| read_until(80_000 - warm));
+        let warm = read_until(1_000);
+        let (records, seen) = plimsoll_alloc::testing::allocations(|| read_until(20_000));
+        assert_eq!(warm + records, 80_000);
         assert_eq!((seen.calls(), seen.bytes), (0, 0), "{codec:?}");
         bench.assert_idle();
     }
