@@ -82,7 +82,18 @@ impl FramePool {
     /// Makes `frames` buffers of `frame_bytes` (at most [`Self::MAX_FRAMES`]), the last `reserved` of which only
     /// [`Self::take_reserved`] hands out. The memory is touched only when used.
     pub(crate) fn new(frames: usize, frame_bytes: usize, reserved: usize, oversize: Oversize) -> Self {
-        let _scope = super::batch();
+        Self::new_in(plimsoll_alloc::Module::Batch, frames, frame_bytes, reserved, oversize)
+    }
+
+    /// The same with buffers that belong to `module`: the restore thread's have a row of their own.
+    pub(crate) fn new_in(
+        module: plimsoll_alloc::Module,
+        frames: usize,
+        frame_bytes: usize,
+        reserved: usize,
+        oversize: Oversize,
+    ) -> Self {
+        let _scope = plimsoll_alloc::scope(module);
         let frames = frames.min(Self::MAX_FRAMES);
         let buffer = || Place { bytes: Some(vec![0; frame_bytes].into_boxed_slice()), refs: 0, len: 0 };
         let mut places: Vec<_> = (0..frames).map(|_| buffer()).collect();

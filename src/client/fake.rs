@@ -1,6 +1,6 @@
 //! A scripted broker on loopback for the tests of this room: it keeps logs in memory and answers ApiVersions, Metadata,
 //! ListOffsets and Fetch, as well or as badly as a test wants.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unnecessary_operation)]
 use crate::wire::message::AbortedTransaction;
 use crate::wire::{BatchBuilder, Compression, Compressor, RawHeaders, Reader, Stamp, Writer};
 use std::collections::BTreeMap;

@@ -168,8 +168,7 @@ impl Link {
     /// Length of the frame that is arriving, in bytes without the four of the length itself, once that is known.
     pub(crate) fn frame_len(&mut self) -> Result<Option<usize>, NetError> {
         let conn = self.conn.as_mut().ok_or(NetError::NotConnected)?;
-        loop {
-            let Incoming::Length { bytes, have } = &mut self.incoming else { break };
+        while let Incoming::Length { bytes, have } = &mut self.incoming {
             match conn.read(&mut bytes[*have..])? {
                 0 => return Ok(None),
                 n => *have += n,

@@ -18,5 +18,5 @@ pub(crate) use backoff::Backoff;
 pub(crate) use call::BlockingCall;
 pub(crate) use conn::{Conn, ConnState};
 pub(crate) use error::NetError;
-pub(crate) use link::{Link, MAX_OUTSTANDING, RESPONSE_HEADER_BYTES};
+pub(crate) use link::Link;
 pub(crate) use poll::{Interest, PollSet, Ready, Token, Waker};

@@ -5,7 +5,7 @@
 use super::{FetcherSettings, Slot};
 use crate::arena::FrameBuf;
 use crate::client::Broker;
-use crate::net::{Backoff, Interest, Link, NetError};
+use crate::net::{Backoff, Link, NetError};
 use crate::wire::message::{API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiKey, ApiVersionsRequest, RequestHeader};
 use crate::wire::{WireError, message::ApiVersionsResponse};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(super) const REQUEST_HEADER_BYTES: usize = 128;
 pub(super) enum Phase {
     /// Nothing; connect again when there is something to fetch, not before `retry_at`.
     Down,
-    /// Connecting, until `deadline`.
+    /// Connecting, until `deadline`. SASL will have its phase behind this one.
     Connecting,
     /// ApiVersions is on its way, in this version, until `deadline`.
     Versions(i16),
@@ -217,11 +217,6 @@ impl FetchBroker {
         self.asked.clear();
         (self.reserved, self.blocked) = (false, false);
         self.buf.take()
-    }
-
-    /// What to wait for.
-    pub(super) fn interest(&self) -> Interest {
-        Interest { read: !self.blocked, write: false }
     }
 }
 

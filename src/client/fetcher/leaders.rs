@@ -7,7 +7,7 @@ use crate::base::limits::MAX_BROKERS;
 use crate::client::{MetadataSnapshot, TopicInfo, TopicState};
 
 impl Fetcher {
-    /// Assigns partitions to brokers anew if there is news. Allocates then.
+    /// Assigns partitions to brokers anew if there is news. Allocates only when there are more of either than before.
     pub(super) fn follow_leaders(&mut self, now_ms: i64) {
         if !self.regroup && self.seen == self.metadata.version() {
             return;
@@ -18,7 +18,7 @@ impl Fetcher {
             broker.slots.clear();
         }
         let mut faults = Vec::new();
-        let mut places = Vec::new();
+        let mut places = std::mem::take(&mut self.places);
         for (slot, state, topic) in self.slots.iter_mut() {
             let fault = match snapshot.topic(topic) {
                 Some(info) => place(state, info, self.settings.missing_topic_ms, now_ms),
@@ -29,7 +29,7 @@ impl Fetcher {
         }
         // Neighbours of one topic stand together in the request.
         places.sort_unstable();
-        for (_, _, slot, leader) in places {
+        for (_, _, slot, leader) in places.drain(..) {
             if leader < 0 || snapshot.broker(leader).is_none() {
                 continue;
             }
@@ -38,6 +38,7 @@ impl Fetcher {
                 None => faults.push((slot, FetchFault::TooManyBrokers { limit: MAX_BROKERS })),
             }
         }
+        self.places = places;
         for (slot, fault) in faults {
             self.slots.stop(slot, fault);
         }

@@ -30,7 +30,7 @@ mod turn;
 pub(crate) use broker::LinkFault;
 pub(crate) use fault::{FetchFault, Fetched, FetchedBatch};
 pub(crate) use settings::{FetcherError, FetcherSettings};
-pub(crate) use slot::{MAX_PARTITIONS, Slot};
+pub(crate) use slot::Slot;
 
 use crate::arena::{FrameId, FramePool};
 use crate::base::limits::{MIN_FRAMES, MIN_PARTITION_FETCH_BYTES};
@@ -66,6 +66,8 @@ pub(crate) struct Fetcher {
     /// For answers that are not fetches, used by one broker at a time.
     control: Box<[u8]>,
     control_user: Option<i32>,
+    /// Scratch of [`Self::follow_leaders`]: topic, partition, slot, leader.
+    places: Vec<(usize, i32, Slot, i32)>,
     /// Next time at which a partition may be asked for again.
     wake_at: i64,
 }
@@ -100,6 +102,7 @@ impl Fetcher {
             compressed: false,
             control: vec![0; CONTROL_FRAME_BYTES].into_boxed_slice(),
             control_user: None,
+            places: Vec::new(),
             wake_at: i64::MAX,
         })
     }

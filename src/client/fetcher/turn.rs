@@ -3,7 +3,7 @@ use super::broker::Phase;
 use super::response::Surroundings;
 use super::{FetchFault, Fetcher, LinkFault, request, response};
 use crate::arena::{FrameBuf, OversizeError};
-use crate::net::{ConnState, NetError, PollSet};
+use crate::net::{ConnState, Interest, NetError, PollSet};
 
 /// Pause until the oversize buffer, which another thread has, is asked for again.
 const OVERSIZE_RETRY_MS: i64 = 20;
@@ -31,8 +31,12 @@ impl Fetcher {
             if let Err(fault) = self.drive(at, now_ms) {
                 self.give_up(at, fault, now_ms);
             }
-            let interest = self.brokers[at].interest();
-            if let Err(error) = self.brokers[at].link.register(polls, interest) {
+            let broker = &mut self.brokers[at];
+            // An answer that cannot be read now must not end every wait.
+            let behind =
+                matches!(broker.phase, Phase::Versions(_)) && self.control_user.is_some_and(|u| u != broker.id);
+            let interest = Interest { read: !broker.blocked && !behind, write: false };
+            if let Err(error) = broker.link.register(polls, interest) {
                 self.give_up(at, error.into(), now_ms);
             }
             due = due.min(self.due(at, now_ms));
