@@ -28,6 +28,7 @@ edition = "2024"
 
 [dependencies]
 plimsoll = "0.1"
+plimsoll-alloc = "0.1"
 
 [patch.crates-io]
 plimsoll = { path = "../plimsoll" }
