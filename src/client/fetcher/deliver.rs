@@ -66,9 +66,10 @@ impl Fetcher {
         None
     }
 
-    /// The next partition that stands still, and why.
+    /// The next partition that stands still, and why. Not before all that was received in front of the fault is taken.
     pub(crate) fn next_fault(&mut self) -> Option<(Slot, FetchFault)> {
-        self.slots.take_fault()
+        let queue = &self.inbox.queue;
+        self.slots.take_fault(|slot| queue.iter().any(|pending| pending.slot == slot))
     }
 
     /// The records of a batch that was handed out, decompressed.
@@ -95,8 +96,8 @@ impl Fetcher {
             Ok(Step::Blocked) => return Taken::Blocked,
             Err(fault) => {
                 // What was received behind it is dropped: after a seek it is asked for again.
-                self.slots.stop(pending.slot, fault);
-                self.drop_at(at);
+                self.slots.stop_at_once(pending.slot, fault);
+                self.forget_received(pending.slot);
             }
         }
         Taken::Again
@@ -111,7 +112,7 @@ impl Fetcher {
 
     fn step(&mut self, front: &Pending) -> Result<Step, FetchFault> {
         match self.slots.get(front.slot) {
-            Some(state) if state.life == front.life && !state.stopped => {}
+            Some(state) if state.life == front.life => {}
             _ => return Ok(Step::Finished),
         }
         let bytes = self.pool.bytes(front.frame).get(front.bytes.clone()).unwrap_or_default();
@@ -265,6 +266,8 @@ impl Fetcher {
             state.ask = state.ask.wrapping_add(1);
             state.fetch_offset = offset.max(first.skip_below);
             state.last_epoch = -1;
+            // A fault behind it will be told of again.
+            (state.stopped, state.fault) = (false, None);
         }
         for behind in (at..self.inbox.queue.len()).rev() {
             if self.inbox.queue.get(behind).is_some_and(|p| p.slot == first.slot) {

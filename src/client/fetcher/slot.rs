@@ -95,8 +95,8 @@ pub(super) struct Slots {
     states: Vec<SlotState>,
     free: Vec<Slot>,
     topics: Vec<Arc<str>>,
-    /// Faults not handed out yet.
-    faults: usize,
+    /// There may be faults not handed out yet.
+    faults: bool,
 }
 
 impl Slots {
@@ -127,29 +127,36 @@ impl Slots {
 
     /// Lets a partition stand still with a fault. The first one counts.
     pub(super) fn stop(&mut self, slot: Slot, fault: FetchFault) {
-        if let Some(state) = self.get_mut(slot).filter(|state| !state.stopped) {
-            state.stopped = true;
-            state.fault = Some(fault);
-            self.faults += 1;
+        if self.get(slot).is_some_and(|state| !state.stopped) {
+            self.stop_at_once(slot, fault);
         }
     }
 
-    /// The next fault to hand out.
-    pub(super) fn take_fault(&mut self) -> Option<(Slot, FetchFault)> {
-        if self.faults == 0 {
+    /// The same for what was found in received bytes: it lies before a fault that a later answer told of.
+    pub(super) fn stop_at_once(&mut self, slot: Slot, fault: FetchFault) {
+        if let Some(state) = self.get_mut(slot) {
+            (state.stopped, state.fault) = (true, Some(fault));
+            state.ask = state.ask.wrapping_add(1); // what is on its way lies behind the fault
+            self.faults = true;
+        }
+    }
+
+    /// The next fault to hand out, of a partition of which nothing that was received before it is `waiting` any more.
+    pub(super) fn take_fault(&mut self, waiting: impl Fn(Slot) -> bool) -> Option<(Slot, FetchFault)> {
+        if !self.faults {
             return None;
         }
-        let mut found = None;
-        let mut more = 0;
+        let mut left = false;
         for (slot, state, _) in self.iter_mut().filter(|(_, state, _)| state.fault.is_some()) {
-            if found.is_some() {
-                more = 1; // at least
-                break;
+            if !waiting(slot)
+                && let Some(fault) = state.fault.take()
+            {
+                return Some((slot, fault));
             }
-            found = state.fault.take().map(|fault| (slot, fault));
+            left = true;
         }
-        self.faults = more;
-        found
+        self.faults = left;
+        None
     }
 
     /// A partition that is in use.

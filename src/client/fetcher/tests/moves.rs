@@ -120,6 +120,26 @@ fn an_offset_out_of_range_stands_still_until_it_is_sought() {
 }
 
 #[test]
+fn a_fault_is_told_only_after_what_was_received_before_it() {
+    let broker = FakeBroker::start(1);
+    fill(&broker, 0, 20, Compression::None);
+    let mut bench = Bench::new(3, 0);
+    bench.leaders(&[&broker], &[1]);
+    let slot = bench.fetcher.add("t", 0, 0).unwrap();
+    bench.turn_until(|bench| !bench.fetcher.inbox.queue.is_empty());
+    broker.log("t", 0, |log| {
+        log.batches.clear();
+        log.start = 40;
+    });
+    bench.turn_until(|bench| bench.fetcher.slots.get(slot).unwrap().stopped);
+    assert_eq!(bench.fetcher.next_fault(), None);
+    assert_eq!(bench.take(false), expected(slot, 0, 0..20));
+    assert_eq!(bench.faults, [(slot, FetchFault::OffsetOutOfRange { offset: 20, log_start: 40 })]);
+    assert_eq!(bench.fetcher.position(slot), 20);
+    bench.assert_idle();
+}
+
+#[test]
 fn a_truncated_log_is_a_fault_with_the_last_common_offset() {
     let broker = FakeBroker::start(1);
     fill(&broker, 0, 20, Compression::None);
