@@ -168,4 +168,4 @@ fn topic_error(topic: &str, call: &'static str, code: Code) -> AdminError {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

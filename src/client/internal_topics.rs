@@ -84,8 +84,8 @@ impl InternalTopic {
 pub enum InternalTopicError {
     /// A topic exists with another number of partitions.
     #[error(
-        "internal topic `{topic}` has {found} partitions and the topology needs {expected}: give the input topics their \
-         former partition count, or reset the application by deleting its internal topics"
+        "internal topic `{topic}` has {found} partitions and the topology needs {expected}: give the input topics \
+         their former partition count, or reset the application by deleting its internal topics"
     )]
     Partitions {
         /// The topic.

@@ -19,6 +19,8 @@ pub(crate) mod offsets;
 pub(crate) mod offsets_metadata;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
+#[cfg(all(test, target_os = "linux"))]
+mod test_admin;
 
 pub(crate) use fetcher::{FetchFault, FetchedBatch, Fetcher, FetcherError, FetcherSettings, LinkFault, Slot};
 pub(crate) use metadata::{MetadataClient, MetadataSettings};

@@ -16,6 +16,7 @@ use super::kafka_list::c_string;
 /// - there is no CreateTopics, DescribeConfigs or DescribeGroups (topics are made with [`Self::create_topic`]);
 /// - transactions are not isolated, their offsets are dropped and zombies are not fenced;
 /// - offsets cannot be looked up by timestamp, and each fetch answers one batch a partition;
+/// - a group whose last member left gives nobody an assignment any more: use another `application.id`;
 /// - a fetch that finds nothing waits its full `fetch.wait.max.ms`: ask for 10 ms.
 ///
 /// ```no_run

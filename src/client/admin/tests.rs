@@ -1,22 +1,13 @@
+//! Administration against a real broker, and what the mock cluster lacks.
 use super::*;
 use crate::client::offered::ask_offered;
+use crate::client::test_admin::admin;
 use crate::ffi::kafka_admin::GroupState;
 use crate::ffi::kafka_conf::HandleSettings;
 use crate::ffi::kafka_mock::MockCluster;
 use crate::support;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// An administrator with a handle of its own.
-pub(in crate::client) fn admin(bootstrap: &str, group: &str) -> Admin {
-    let user = [("bootstrap.servers".to_owned(), bootstrap.to_owned())];
-    let (client_id, group_id) = ("plimsoll-test", group);
-    let settings =
-        HandleSettings { user: &user, owned: &[], group_id, client_id, instance_id: None, read_committed: false };
-    let handle = Arc::new(Handle::start(&settings).unwrap());
-    let offered = ask_offered(&[bootstrap.to_owned()], client_id, PATIENCE).unwrap();
-    Admin::new(handle, offered, PATIENCE)
-}
 
 fn new<'a>(name: &'a str, partitions: u32, configs: &'a [(String, String)]) -> NewTopic<'a> {
     NewTopic { name, partitions, replication: -1, configs }

@@ -1,5 +1,6 @@
+//! Settings and demands as Kafka Streams has them; making and checking against a real broker.
 use super::*;
-use crate::client::admin::tests::admin;
+use crate::client::test_admin::admin;
 use crate::ffi::kafka_mock::MockCluster;
 use crate::support;
 

@@ -1,3 +1,4 @@
+//! The membership against a real broker; what a broker answers to commits, by the mock cluster.
 use super::*;
 use crate::client::admin::Admin;
 use crate::client::offered::ask_offered;
@@ -126,6 +127,10 @@ fn two_members_share_a_group_and_a_late_commit_is_refused() {
     assert_eq!(second.close(PATIENCE), Closed::Left);
     assert_eq!(await_revoke(&mut first).len(), 2, "the group notices at once that a member left");
     assert_eq!(first.close(PATIENCE), Closed::Left);
+
+    let mut third = join(kafka.bootstrap(), &group, &[&topic], &[]);
+    assert_eq!(await_assign(&mut third).0.partitions.len(), 4, "an empty group is taken up again");
+    assert_eq!(third.close(PATIENCE), Closed::Left);
 }
 
 #[test]
