@@ -34,10 +34,8 @@ pub(crate) mod dsl;
 pub mod testing;
 pub(crate) mod worker;
 
-/// Bytes of one MiB: `Memory::total(256 * MIB)`.
-pub const MIB: u64 = 1 << 20;
-
 pub use app::{App, AppBuilder, NoLine, StartError, Stats, WithLine};
+pub use base::limits::MIB;
 pub use budget::{Floor, Memory, MemoryReport, ModuleMemory, Plan, PlanError, Row, RowId};
 pub use codec::{
     Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place, Read, Schema, Scratch,
@@ -48,7 +46,7 @@ pub use dsl::{
     Topics,
 };
 pub use node::ops::{Push, PushPair};
-pub use node::{BoxError, Fn1, Fn2, Fn3};
+pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};
 pub use plimsoll_alloc::Module;
 pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
 pub use wire::{Compression, ErrorCode, WireError};

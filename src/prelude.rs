@@ -1,9 +1,17 @@
 //! What a program that builds topologies usually needs: `use plimsoll::prelude::*;`
+pub use crate::base::limits::MIB;
+pub use crate::app::App;
+pub use crate::budget::Memory;
 #[cfg(feature = "bincode")]
 pub use crate::codec::Bincode;
-pub use crate::{
-    App, Bool, BoxError, BuildError, Bytes, Codec, Consumed, DecodeError, F32, F64, Grouped, I16, I32, I64,
-    KGroupedStream, KStream, KTable, Local, MIB, Materialized, Memory, OffsetReset, Opt, Place, Produced, Push,
-    PushPair, Repartitioned, Schema, Scratch, Side, Split, State, StreamsBuilder, Text, TimestampPolicy, Topology,
-    Unread, Utf8, local,
+pub use crate::codec::{
+    Bool, Bytes, Codec, DecodeError, F32, F64, I16, I32, I64, Local, Opt, Place, Schema, Scratch, Side, Text, Unread,
+    Utf8, local,
 };
+pub use crate::dsl::{
+    Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder,
+};
+pub use crate::node::{BoxError, NoRoom, Pen};
+pub use crate::node::ops::{Push, PushPair};
+pub use crate::topology::{BuildError, OffsetReset, TimestampPolicy, Topology};
+pub use crate::worker::state::State;

@@ -5,13 +5,13 @@ use plimsoll::testing::Driver;
 use plimsoll_alloc::testing::allocations;
 use std::hint::black_box;
 
-plimsoll_alloc::install!();
+plimsoll::install_allocator!();
 
 const WARM_UP: i64 = 10_000;
 const RECORDS: i64 = 200_000;
 const LINE: &[u8] = b"  The quick brown fox jumps over the lazy dog ";
 
-/// Allocating calls per `records` records of a topology that reads "in", after a warm-up, and the records that were written.
+/// Allocating calls over so many records of a topology that reads "in", after a warm-up, and the records it wrote.
 fn calls(records: i64, topology: &Topology) -> (u64, u64) {
     assert!(plimsoll_alloc::is_installed(), "the gate counts nothing without the allocator");
     let driver = Driver::options().commit_each(false).keep_outputs(false).build(topology).unwrap();
@@ -64,6 +64,7 @@ fn filter_allocates_nothing() {
 fn map_values_allocates_nothing() {
     allocates_nothing(|_, s| {
         let trimmed = s.map_values(Utf8, str::trim).map_values_with_key(Utf8, |k, v| if k == "x" { k } else { v });
+        trimmed.map_values_in(Utf8, |v, pen| pen.write(format_args!("{v}!"))).to("exclaimed");
         trimmed.try_map_values(I64, |v| Ok(i64::try_from(v.len())?)).to("out");
     });
 }
@@ -129,4 +130,19 @@ fn a_node_that_allocates_is_detected() {
     allocating.to("out");
     let (calls, _) = calls(1000, &builder.build().unwrap());
     assert_eq!(calls, 1000);
+}
+
+#[test]
+fn a_stores_entry_weighs_what_the_allocator_gave_for_it() {
+    let builder = StreamsBuilder::new();
+    let texts = builder.stream("in", Consumed::with(Utf8, Utf8)).group_by_key();
+    texts.reduce(Materialized::named("texts"), |text, more| text.push_str(more)).to_stream().to("out");
+    let driver = Driver::options().commit_each(false).build(&builder.build().unwrap()).unwrap();
+    let input = driver.input("in", Utf8, Utf8);
+    input.pipe("a", "short").unwrap();
+    let before = driver.overlay_bytes();
+    input.pipe("b", &"x".repeat(30_000)).unwrap();
+    assert_eq!(driver.overlay_bytes() - before, 32_768, "the size class of 30,000 bytes");
+    input.pipe("b", &"x".repeat(30_000)).unwrap();
+    assert_eq!(driver.overlay_bytes() - before, 65_536, "grown by the closure, to 60,000 bytes");
 }

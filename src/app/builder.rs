@@ -25,7 +25,7 @@ pub struct WithLine(pub(super) Memory);
 /// ```no_run
 /// use plimsoll::prelude::*;
 /// # let builder = StreamsBuilder::new();
-/// # builder.stream("lines", Consumed::values(Utf8)).to("copy");
+/// # builder.stream("lines", Consumed::with(Bytes, Bytes)).to("copy");
 /// let app = App::builder("word-count", "localhost:9092")
 ///     .memory(Memory::total(256 * MIB))
 ///     .threads(2)

@@ -2,8 +2,8 @@
 
 /// Bytes of one KiB.
 pub(crate) const KIB: u64 = 1 << 10;
-/// Bytes of one MiB.
-pub(crate) const MIB: u64 = 1 << 20;
+/// Bytes of one MiB: `Memory::total(256 * MIB)`.
+pub const MIB: u64 = 1 << 20;
 
 /// Produce requests on their way on one connection: what an idempotent producer may have without losing order.
 pub(crate) const MAX_IN_FLIGHT: usize = 5;

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An owned value of any serde type, encoded by bincode 2 with its standard configuration (little-endian, variable-length
-/// integers). The version is pinned, since the encoding is stored data. Feature `bincode`.
+/// An owned value of any serde type, encoded by bincode 2 with its standard configuration (little-endian,
+/// variable-length integers). The version is pinned, since the encoding is stored data. Feature `bincode`.
 ///
 /// ```
 /// use plimsoll::prelude::*;

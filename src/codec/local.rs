@@ -3,8 +3,8 @@ use super::schema::Schema;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An owned value of any type that is never serialized. It is no [`Codec`](super::Codec), so `.to()` and `.group_by_key()` do not
-/// compile on it: give it bytes with `map_values` first. Made by [`local`].
+/// An owned value of any type that is never serialized. It is no [`Codec`](super::Codec), so `.to()` and
+/// `.group_by_key()` do not compile on it: give it bytes with `map_values` first. Made by [`local`].
 ///
 /// ```
 /// use plimsoll::prelude::*;

@@ -1,8 +1,9 @@
 //! How keys and values look while they flow, in a store and on the wire.
 //!
-//! Owns the [`Schema`] and [`Codec`] traits and the codecs that ship with the library. Invariant: a decoder borrows from the bytes
-//! it is given and allocates only if its type must own. Bound: an encoder writes into a [`Scratch`] that stops at its limit. Called
-//! by `node` (decode at the source, encode at sinks, repartitions and stores) and by users' own codecs.
+//! Owns the [`Schema`] and [`Codec`] traits and the codecs that ship with the library. Invariant: a decoder borrows
+//! from the bytes it is given and allocates only if its type must own. Bound: an encoder writes into a [`Scratch`] that
+//! stops at its limit. Called by `node` (decode at the source, encode at sinks, repartitions and stores) and by users'
+//! own codecs.
 #[cfg(feature = "bincode")]
 mod bincode;
 mod bytes;

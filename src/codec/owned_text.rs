@@ -3,8 +3,9 @@ use super::error::DecodeError;
 use super::schema::{Codec, Schema};
 use super::scratch::Scratch;
 
-/// UTF-8 text whose closures answer an owned `String`, for text that is made rather than cut out of other text. Seen as `&str`, the
-/// bytes are those of [`Utf8`](super::Utf8). Each record's string is an allocation; `map_values_in` makes text without.
+/// UTF-8 text whose closures answer an owned `String`, for text that is made rather than cut out of other text. Seen as
+/// `&str`, the bytes are those of [`Utf8`](super::Utf8). Each record's string is an allocation; `map_values_in` makes
+/// text without.
 ///
 /// ```
 /// use plimsoll::prelude::*;

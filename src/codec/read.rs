@@ -31,8 +31,8 @@ impl<C: Codec> Read for C {
     }
 }
 
-/// The schema of a key that is not read: it may be null or anything. Closures see `()`. It is no [`Codec`]: such a stream cannot be
-/// written or grouped before `select_key`, `map` or `group_by` gave it a key.
+/// The schema of a key that is not read: it may be null or anything. Closures see `()`. It is no [`Codec`]: such a
+/// stream cannot be written or grouped before `select_key`, `map` or `group_by` gave it a key.
 ///
 /// ```
 /// use plimsoll::prelude::*;

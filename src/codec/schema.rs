@@ -6,11 +6,12 @@ use super::scratch::Scratch;
 /// A family of types: how a key or a value looks while it flows from node to node.
 ///
 /// [`View`](Schema::View) is what closures see: a `Copy` borrow such as `&str`, `i64` or a small struct of such fields.
-/// [`Out`](Schema::Out) is what closures and decoders return; it stays on the node's stack while the children look at it, then it
-/// is dropped. For a type that borrows both are the same; for an owned one `Out` is the value and `View` a reference to it.
+/// [`Out`](Schema::Out) is what closures and decoders return; it stays on the node's stack while the children look at
+/// it, then it is dropped. For a type that borrows both are the same; for an owned one `Out` is the value and `View` a
+/// reference to it.
 ///
-/// A schema is a *value*, cheap to clone, and may carry state (a registry client, say). An operator that makes a new type takes its
-/// schema as the first argument.
+/// A schema is a *value*, cheap to clone, and may carry state (a registry client, say). An operator that makes a new
+/// type takes its schema as the first argument.
 ///
 /// ```
 /// use plimsoll::prelude::*;
@@ -49,7 +50,8 @@ pub trait Schema: Clone + Send + Sync + 'static {
 
 /// A schema that has bytes on the wire and an owned form in a store.
 ///
-/// Null is not among the values of a codec unless it says so: wrap it in [`Opt`](super::Opt) where a topic has null keys or values.
+/// Null is not among the values of a codec unless it says so: wrap it in [`Opt`](super::Opt) where a topic has null
+/// keys or values.
 ///
 /// ```
 /// use plimsoll::prelude::*;
@@ -97,13 +99,14 @@ pub trait Codec: Schema {
     /// An owned value from a view.
     fn own(view: Self::View<'_>) -> Self::Owned;
 
-    /// As [`own`](Codec::own), into a value that is there already: reuse its buffers, so that a store's update allocates nothing.
+    /// As [`own`](Codec::own), into a value that is there already: reuse its buffers, so that a store's update
+    /// allocates nothing.
     fn own_into(view: Self::View<'_>, slot: &mut Self::Owned) {
         *slot = Self::own(view);
     }
 
-    /// Bytes on the heap that the value owns, as an estimate. Used only where the allocator is not installed, whose counters are
-    /// exact.
+    /// Bytes on the heap that the value owns, as an estimate. Used only where the allocator is not installed, whose
+    /// counters are exact.
     fn weight(_owned: &Self::Owned) -> usize {
         0
     }

@@ -12,8 +12,8 @@ pub(crate) struct ScratchFull {
     pub(crate) limit: usize,
 }
 
-/// Where [`Codec::encode`](super::Codec::encode) writes. It grows to its limit and never beyond: what is appended then is counted
-/// but not kept, and the record is refused as too large by whoever encoded it.
+/// Where [`Codec::encode`](super::Codec::encode) writes. It grows to its limit and never beyond: what is appended then
+/// is counted but not kept, and the record is refused as too large by whoever encoded it.
 ///
 /// ```
 /// use plimsoll::prelude::*;

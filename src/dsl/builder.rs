@@ -6,8 +6,8 @@ use crate::node::ops::SourceNode;
 use crate::node::{TopicName, Wiring};
 use crate::topology::{BuildError, NewNode, Port, SourceTemplate, Topology};
 
-/// Builds a topology. Handles made from it are cheap and may be used any number of times; what they add is numbered in the order of
-/// the calls, as in Kafka Streams, whose names the topics get.
+/// Builds a topology. Handles made from it are cheap and may be used any number of times; what they add is numbered in
+/// the order of the calls, as in Kafka Streams, whose names the topics get.
 ///
 /// ```
 /// use plimsoll::prelude::*;

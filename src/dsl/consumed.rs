@@ -52,7 +52,8 @@ impl<K, V> Consumed<K, V> {
 }
 
 impl<K: Codec, V: Codec> Consumed<K, V> {
-    /// Key and value by these codecs. A null needs [`Opt`](crate::Opt); otherwise the record goes to the deserialization handler.
+    /// Key and value by these codecs. A null needs [`Opt`](crate::Opt); otherwise the record goes to the
+    /// deserialization handler.
     pub fn with(key: K, value: V) -> Self {
         Self::new(key, value)
     }

@@ -13,8 +13,8 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A stream grouped by its key: what `count`, `reduce` and `aggregate` make a table of. Records whose key or value is null are
-/// skipped, as in Kafka Streams.
+/// A stream grouped by its key: what `count`, `reduce` and `aggregate` make a table of. Records whose key or value is
+/// null are skipped, as in Kafka Streams.
 pub struct KGroupedStream<K, V> {
     stream: KStream<K, V>,
     /// Names the repartition topic.
@@ -52,7 +52,8 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     /// use plimsoll::prelude::*;
     ///
     /// let builder = StreamsBuilder::new();
-    /// let counts = builder.stream("clicks", Consumed::with(Utf8, Bytes)).group_by_key().count(Materialized::named("clicks"));
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Bytes));
+    /// let counts = clicks.group_by_key().count(Materialized::named("clicks"));
     /// counts.to_stream().to("click-counts");
     /// # builder.build().unwrap();
     /// ```

@@ -15,10 +15,11 @@ use std::sync::Arc;
 /// The topology under construction, shared by all handles of a builder.
 pub(crate) type Shelf = Rc<RefCell<Graph>>;
 
-/// A stream of records: a handle that carries the schemas of its keys and values, so that `to`, `group_by` and `count` need not be
-/// told again.
+/// A stream of records: a handle that carries the schemas of its keys and values, so that `to`, `group_by` and `count`
+/// need not be told again.
 ///
-/// An operator that makes a new type takes its schema as the first argument; closures may answer a borrow of what they are given.
+/// An operator that makes a new type takes its schema as the first argument; closures may answer a borrow of what they
+/// are given.
 pub struct KStream<K, V> {
     pub(crate) shelf: Shelf,
     pub(crate) at: Port,
@@ -63,8 +64,8 @@ impl<K: Schema, V: Schema> KStream<K, V> {
         KStream::new(&self.shelf, Port(node, 0), key, value, self.key_changed)
     }
 
-    /// Gives each record the key that the closure answers; it may borrow from key or value. Grouping or joining by the new key
-    /// writes the records through a repartition topic first.
+    /// Gives each record the key that the closure answers; it may borrow from key or value. Grouping or joining by the
+    /// new key writes the records through a repartition topic first.
     ///
     /// ```
     /// use plimsoll::prelude::*;
@@ -165,8 +166,8 @@ impl<K: Codec, V: Codec> KStream<K, V> {
         add_sink(&mut graph, self.at, name, topic, self.key.clone(), self.value.clone());
     }
 
-    /// Writes the stream through a topic of the library's own, so that it is partitioned by its key and processed from there on by
-    /// the tasks of other partitions. Records without a key are dropped, as in Kafka Streams.
+    /// Writes the stream through a topic of the library's own, so that it is partitioned by its key and processed from
+    /// there on by the tasks of other partitions. Records without a key are dropped, as in Kafka Streams.
     #[must_use]
     pub fn repartition(&self, repartitioned: Repartitioned) -> Self {
         let mut graph = self.shelf.borrow_mut();

@@ -44,7 +44,8 @@ impl<K, V> KTable<K, V> {
 }
 
 impl<K: Schema, V: Schema> KTable<K, V> {
-    /// The table's updates as a stream. A deletion is a null, so closures below see an `Option`; on a topic there is no difference.
+    /// The table's updates as a stream. A deletion is a null, so closures below see an `Option`; on a topic there is no
+    /// difference.
     ///
     /// ```
     /// use plimsoll::prelude::*;

@@ -1,8 +1,8 @@
 //! What a user writes a topology with: Kafka Streams' DSL.
 //!
-//! Owns handles; no logic. A method adds one node to the graph: its name and one closure that builds the node when a thread is
-//! wired. Invariant: names use up numbers exactly where Kafka Streams does, since topics are named after them. Bound: called once,
-//! before anything runs.
+//! Owns handles; no logic. A method adds one node to the graph: its name and one closure that builds the node when a
+//! thread is wired. Invariant: names use up numbers exactly where Kafka Streams does, since topics are named after
+//! them. Bound: called once, before anything runs.
 mod branch;
 mod builder;
 mod consumed;

@@ -121,7 +121,8 @@ impl Materialized {
         Self { name: Some(name.to_owned()), ..Self::new() }
     }
 
-    /// On (the default): updates of a key are forwarded and logged once per commit, or when their room is needed. Off: each at once.
+    /// On (the default): updates of a key are forwarded and logged once per commit, or when their room is needed. Off:
+    /// each at once.
     #[must_use]
     pub fn caching(mut self, on: bool) -> Self {
         self.cached = on;

@@ -2,9 +2,10 @@
 use super::kstream::KStream;
 use crate::codec::Schema;
 use crate::node::ops::{
-    Filter, FlatMap, FlatMapValues, ForEach, Map, MapValues, MapValuesWithKey, Pass, Peek, Push, PushPair, TryMapValues,
+    Filter, FlatMap, FlatMapValues, ForEach, Map, MapValues, MapValuesIn, MapValuesWithKey, Pass, Peek, Push, PushPair,
+    TryMapValues,
 };
-use crate::node::{BoxError, Fn1, Fn2, Fn3, Make, Wiring};
+use crate::node::{BoxError, Fn1, Fn2, Fn3, Make, NoRoom, Pen, Wiring};
 use crate::topology::{BuildError, NewNode, Port};
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -93,6 +94,32 @@ impl<K: Schema, V: Schema> KStream<K, V> {
         let make: Make = Box::new(move |w, id| {
             let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
             Ok(Wiring::made::<K, V>(TryMapValues { node: id, f, out, from: PhantomData }))
+        });
+        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make)
+    }
+
+    /// As [`map_values`](Self::map_values), for text and bytes that are made rather than cut out of others: the closure
+    /// writes them with a [`Pen`] into memory that is used again for the next record, so nothing is allocated.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// builder
+    ///     .stream("in", Consumed::with(Utf8, I64))
+    ///     .map_values_in(Utf8, |cents, pen| pen.write(format_args!("{}.{:02}", cents / 100, cents % 100)))
+    ///     .to("prices");
+    /// # builder.build().unwrap();
+    /// ```
+    pub fn map_values_in<W: Schema>(
+        &self,
+        to: W,
+        f: impl for<'a> Fn2<V::View<'a>, Pen<'a>, Result<W::Out<'a>, NoRoom>>,
+    ) -> KStream<K, W> {
+        let f = Arc::new(f);
+        let make: Make = Box::new(move |w, id| {
+            let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
+            Ok(Wiring::made::<K, V>(MapValuesIn { node: id, f, out, from: PhantomData }))
         });
         self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make)
     }

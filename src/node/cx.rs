@@ -7,8 +7,8 @@ use crate::wire::RawHeaders;
 
 /// What the thread offers its nodes: the stream thread implements it over its producer, the driver records.
 pub(crate) trait Port {
-    /// Takes a record of `task` for a sink; the acknowledgement is counted for that task. `partition: None` asks for the
-    /// default partitioner: murmur2 of the key; a null key goes anywhere.
+    /// Takes a record of `task` for a sink; the acknowledgement is counted for that task. `partition: None` asks for
+    /// the default partitioner: murmur2 of the key; a null key goes anywhere.
     fn produce(&self, task: TaskId, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
 
     /// Takes a changelog record: `key` is the store's key without the partition prefix, `value: None` a tombstone.

@@ -4,7 +4,7 @@
 use crate::base::id::{NodeId, StoreId};
 use crate::base::limits::MAX_TOPIC_NAME;
 use crate::codec::{DecodeError, ScratchFull, Side};
-use crate::node::BoxError;
+use crate::node::{BoxError, NoRoom};
 use crate::store::error::StoreError;
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write as _};
@@ -115,6 +115,13 @@ pub(crate) enum Parked {
         /// What was needed and what there is.
         full: ScratchFull,
     },
+    /// With [`Fault::TooLarge`]: an arena is full.
+    NoRoom {
+        /// The operator whose closure it was.
+        node: NodeId,
+        /// How large the arena is.
+        error: NoRoom,
+    },
     /// With [`Fault::Full`].
     Full {
         /// The store.
@@ -136,6 +143,7 @@ impl fmt::Display for Parked {
                 write!(f, "a stored {side} is not what its codec reads: {error}")
             }
             Self::TooLarge { full, .. } => write!(f, "{full}"),
+            Self::NoRoom { error, .. } => write!(f, "{error}"),
             Self::Full { needed, limit, .. } => {
                 write!(f, "the store needs {needed} bytes of the overlay row, which has {limit}; raise the cache row")
             }

@@ -1,7 +1,7 @@
 //! The closures that operators take.
 //!
-//! A closure may return a borrow of its argument. `for<'a> Fn(V::View<'a>) -> W::Out<'a>` is refused by the compiler (E0582); the
-//! same as a trait's *arguments* is not, and closures are still inferred through the `Fn` supertrait.
+//! A closure may return a borrow of its argument. `for<'a> Fn(V::View<'a>) -> W::Out<'a>` is refused by the compiler
+//! (E0582); the same as a trait's *arguments* is not, and closures are still inferred through the `Fn` supertrait.
 
 /// Any error that user code may answer.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,12 +1,13 @@
 //! A key-value store with timestamps, wired: overlay, codec and backend together.
 //!
-//! Owns the overlay of one store on one thread, for all its partitions. Invariant: an entry goes dirty → forwarded and changelogged
-//! (pending) → backend (clean); nothing else reaches the backend. Bound: the overlay's limit. A change that finds the store full
-//! drops clean entries, then forwards its oldest dirty ones, then writes pending ones to the backend before the commit, as Kafka
-//! Streams' record cache does. Called by the operators of `node::ops` and, through [`StateStore`], by the thread.
+//! Owns the overlay of one store on one thread, for all its partitions. Invariant: an entry goes dirty → forwarded and
+//! changelogged (pending) → backend (clean); nothing else reaches the backend. Bound: the overlay's limit. A change
+//! that finds the store full drops clean entries, then forwards its oldest dirty ones, then writes pending ones to the
+//! backend before the commit, as Kafka Streams' record cache does. Called by the operators of `node::ops` and, through
+//! [`StateStore`], by the thread.
 //!
-//! Bytes: a row of the backend is the value's timestamp (8 bytes, big-endian) and the value; a changelog record carries the plain
-//! value, the timestamp is the record's. Both as Kafka Streams' timestamped key-value store.
+//! Bytes: a row of the backend is the value's timestamp (8 bytes, big-endian) and the value; a changelog record carries
+//! the plain value, the timestamp is the record's. Both as Kafka Streams' timestamped key-value store.
 use super::cx::Cx;
 use super::fault::{Fault, FaultCell, Flow, Parked};
 use super::state::{Collected, StateStore};
@@ -20,7 +21,7 @@ use crate::store::batch::StoreBatch;
 use crate::store::error::StoreError;
 use crate::store::offset::PREFIX_BYTES;
 use crate::store::overlay::Overlay;
-use crate::store::overlay_core::{Stamp, State};
+use crate::store::overlay::core::{Stamp, State};
 use crate::wire::RawHeaders;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -121,7 +122,8 @@ impl<V: Codec> KeyValue<V> {
         cell.park(Fault::Store, Parked::Store { store: self.id, error })
     }
 
-    /// Changes a value in place. The entry's timestamp is the highest of those that made the value. A null value is none.
+    /// Changes a value in place. The entry's timestamp is the highest of those that made the value. A null value is
+    /// none.
     pub(crate) fn change(&self, cx: &Cx<'_>, slot: u32, timestamp: i64, apply: impl FnOnce(&mut Option<V::Owned>)) {
         let mut overlay = self.overlay.borrow_mut();
         let existed = overlay.value(slot).is_some();
@@ -162,8 +164,8 @@ impl<V: Codec> KeyValue<V> {
         self.overlay.borrow_mut().core_mut().set_state(slot, State::Pending);
     }
 
-    /// Writes an entry to the changelog and hands it, in its own context, to `forward`. A key that came and went since its last
-    /// forward is skipped if caching is on, as in Kafka Streams.
+    /// Writes an entry to the changelog and hands it, in its own context, to `forward`. A key that came and went since
+    /// its last forward is skipped if caching is on, as in Kafka Streams.
     ///
     /// The overlay is borrowed meanwhile: what is below may read it, only the calling node changes it.
     pub(crate) fn forward(&self, cx: &Cx<'_>, slot: u32, forward: impl FnOnce(&Cx<'_>, &Entry<'_, V>) -> Flow) -> Flow {
@@ -205,9 +207,9 @@ impl<V: Codec> KeyValue<V> {
         cx.port.changelog(self.id, partition, key, Some(encoded.bytes()), timestamp)
     }
 
-    /// Makes the store keep its limit, for an entry with a key of this length more (0: for what there is). Drops clean entries, then
-    /// lets `forward` have dirty ones, then writes pending ones to the backend. What remains above the limit when nothing is left
-    /// to evict is one record's.
+    /// Makes the store keep its limit, for an entry with a key of this length more (0: for what there is). Drops clean
+    /// entries, then lets `forward` have dirty ones, then writes pending ones to the backend. What remains above the
+    /// limit when nothing is left to evict is one record's.
     #[inline]
     pub(crate) fn keep_limit(&self, cx: &Cx<'_>, key_len: usize, forward: &dyn Fn(u32) -> Flow) -> Flow {
         loop {

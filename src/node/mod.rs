@@ -1,15 +1,17 @@
 //! Nodes, the typed edges between them, and what the thread gives them.
 //!
-//! Owns the seam between the operators and whoever drives them (a stream thread or the test driver): records, faults, the context
-//! of a step, [`Port`]s for what leaves a node, and the wiring that builds nodes from a topology's [`Blueprint`]. Invariant: the
-//! graph has no cycle, so a node is never on the stack twice; that is the proof behind each `RefCell` here. Bound: nodes are built
-//! once per thread and subtopology and allocate nothing per record. Called by `task`, `worker` and `testing`.
+//! Owns the seam between the operators and whoever drives them (a stream thread or the test driver): records, faults,
+//! the context of a step, [`Port`]s for what leaves a node, and the wiring that builds nodes from a topology's
+//! [`Blueprint`]. Invariant: the graph has no cycle, so a node is never on the stack twice; that is the proof behind
+//! each `RefCell` here. Bound: nodes are built once per thread and subtopology and allocate nothing per record. Called
+//! by `task`, `worker` and `testing`.
 mod cx;
 mod edge;
 mod fault;
 mod func;
 mod keyvalue;
 pub(crate) mod ops;
+mod pen;
 mod record;
 mod state;
 mod topic;
@@ -20,6 +22,7 @@ pub(crate) use edge::{Drain, Edge, Node, Source, Tick};
 pub(crate) use fault::{Fault, FaultCell, Flow, Parked};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
+pub use pen::{NoRoom, Pen};
 pub(crate) use record::{OutBytes, RawRecord, Record, RecordContext};
 pub(crate) use state::{Collected, StateStore};
 pub use topic::TopicName;

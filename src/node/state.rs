@@ -8,19 +8,21 @@ use crate::store::error::StoreError;
 pub(crate) struct Collected {
     /// Operations put into the batch.
     pub(crate) entries: usize,
-    /// Whether the batch is full and entries remain: write it, call [`StateStore::written`], clear it and collect again.
+    /// Whether the batch is full and entries remain: write it, call [`StateStore::written`], clear it and collect
+    /// again.
     pub(crate) more: bool,
 }
 
 /// The non-generic face of a store that a thread has wired. Entries of all its partitions lie in one overlay.
 ///
 /// The thread's commit: drain every store in topological order until nothing is dirty, flush the producer, check the
-/// acknowledgements, commit offsets; then for each partition `collect` → `Backend::write` → `written`, until `more` is false. The
-/// changelog offset goes into the last slice.
+/// acknowledgements, commit offsets; then for each partition `collect` → `Backend::write` → `written`, until `more` is
+/// false. The changelog offset goes into the last slice.
 pub(crate) trait StateStore {
     fn id(&self) -> StoreId;
 
-    /// Appends the pending entries of a partition (forwarded and in the changelog, not in the backend) to the batch, oldest first.
+    /// Appends the pending entries of a partition (forwarded and in the changelog, not in the backend) to the batch,
+    /// oldest first.
     fn collect(&self, partition: u32, into: &mut StoreBatch) -> Result<Collected, StoreError>;
 
     /// What `collect` appended for this partition was written: those entries are clean now.

@@ -1,7 +1,7 @@
 //! From the topology's closures to nodes: once per thread and subtopology.
 //!
-//! The logical graph is not generic; each of its nodes carries one [`Make`] closure that builds the typed node over its already
-//! built children. An edge is downcast here, once, and never per record.
+//! The logical graph is not generic; each of its nodes carries one [`Make`] closure that builds the typed node over its
+//! already built children. An edge is downcast here, once, and never per record.
 use super::edge::{Drain, Edge, Node, Source, Tick};
 use super::state::StateStore;
 use super::topic::TopicName;

@@ -1,4 +1,5 @@
-//! A growing array that never moves: chunks of a fixed number of elements, so that growing copies nothing and costs one chunk.
+//! A growing array that never moves: chunks of a fixed number of elements, so that growing copies nothing and costs one
+//! chunk.
 
 /// Elements of a chunk.
 pub(crate) const CHUNK: usize = 64;

@@ -9,7 +9,6 @@ pub(crate) mod memory;
 pub(crate) mod offset;
 pub(crate) mod order;
 pub(crate) mod overlay;
-pub(crate) mod overlay_core;
 pub(crate) mod restore;
 #[cfg(target_os = "linux")]
 pub(crate) mod rocks;

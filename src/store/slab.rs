@@ -1,8 +1,10 @@
-//! Byte strings of a store's overlay (keys, headers) in pages, so that entries that come and go do not go to the allocator.
+//! Byte strings of a store's overlay (keys, headers) in pages, so that entries that come and go do not go to the
+//! allocator.
 //!
-//! Owns pages of [`PAGE_BYTES`], each cut into pieces of one size class; a longer string has a page of its own. A page whose pieces
-//! are all free is given back, but for one that is kept. Invariant: a piece handed out lies in no other. Bound: the caller's, who asks
-//! [`ByteSlab::growth`] before he allocates. Called by the overlay only. Needs no `unsafe`: a piece is a page and an offset.
+//! Owns pages of [`PAGE_BYTES`], each cut into pieces of one size class; a longer string has a page of its own. A page
+//! whose pieces are all free is given back, but for one that is kept. Invariant: a piece handed out lies in no other.
+//! Bound: the caller's, who asks [`ByteSlab::growth`] before he allocates. Called by the overlay only. Needs no
+//! `unsafe`: a piece is a page and an offset.
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;

@@ -36,9 +36,9 @@ struct Input {
     next_offset: Cell<i64>,
 }
 
-/// Runs a topology in a test: no broker, no threads, state in memory. Every topic has one partition. As in Kafka Streams'
-/// `TopologyTestDriver`, each record is followed by a commit, so caches forward at once, and what is written to a repartition topic
-/// is read again before `pipe` returns.
+/// Runs a topology in a test: no broker, no threads, state in memory. Every topic has one partition. As in Kafka
+/// Streams' `TopologyTestDriver`, each record is followed by a commit, so caches forward at once, and what is written
+/// to a repartition topic is read again before `pipe` returns.
 ///
 /// ```
 /// use plimsoll::prelude::*;

@@ -1,7 +1,7 @@
 //! Records that wait for their turn: a queue a source topic, the lowest timestamp first.
 //!
-//! Ties are broken as in Kafka Streams, whose `PartitionGroup` keeps its queues in a Java `PriorityQueue`: the heap is imitated.
-//! Buffers are used again, so that a driver in its stride allocates nothing.
+//! Ties are broken as in Kafka Streams, whose `PartitionGroup` keeps its queues in a Java `PriorityQueue`: the heap is
+//! imitated. Buffers are used again, so that a driver in its stride allocates nothing.
 use std::collections::VecDeque;
 
 /// A waiting record.

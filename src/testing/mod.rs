@@ -1,7 +1,8 @@
-//! Testing a topology without a broker: the same nodes, overlay and commit order as a stream thread, in the test's own thread.
+//! Testing a topology without a broker: the same nodes, overlay and commit order as a stream thread, in the test's own
+//! thread.
 //!
-//! Owns the [`Driver`]. Invariant: what it answers is what Kafka Streams' `TopologyTestDriver` answers for the same topology and
-//! input. Bound: the test. Called by users' tests.
+//! Owns the [`Driver`]. Invariant: what it answers is what Kafka Streams' `TopologyTestDriver` answers for the same
+//! topology and input. Bound: the test. Called by users' tests.
 mod driver;
 mod error;
 mod inbox;
@@ -11,6 +12,8 @@ mod output;
 mod recorder;
 mod store;
 
+#[cfg(target_os = "linux")]
+pub use crate::ffi::kafka_mock::MockCluster;
 pub use driver::Driver;
 pub use error::DriverError;
 pub use input::InputTopic;

@@ -11,7 +11,8 @@ use crate::topology::Topology;
 ///
 /// let builder = StreamsBuilder::new();
 /// builder.stream("in", Consumed::with(Utf8, Utf8)).to("out");
-/// let driver = Driver::options().application_id("my-app").wall_ms(1_700_000_000_000).build(&builder.build().unwrap())?;
+/// let topology = builder.build().unwrap();
+/// let driver = Driver::options().application_id("my-app").wall_ms(1_700_000_000_000).build(&topology)?;
 /// driver.input("in", Utf8, Utf8).pipe("k", "v")?;
 /// assert_eq!(driver.output("out", Utf8, Utf8).read()?.unwrap().timestamp, 1_700_000_000_000);
 /// # Ok::<(), plimsoll::testing::DriverError>(())
@@ -56,15 +57,16 @@ impl DriverOptions {
         self
     }
 
-    /// Bytes that the entries of each store may take in memory; 10 MiB by default. A small number shows what eviction does.
+    /// Bytes that the entries of each store may take in memory; 10 MiB by default. A small number shows what eviction
+    /// does.
     #[must_use]
     pub fn overlay_bytes(mut self, bytes: usize) -> Self {
         self.overlay_bytes = bytes;
         self
     }
 
-    /// Whether to commit after each record, which forwards what caches hold: the default, and what Kafka Streams' driver does. Off,
-    /// [`Driver::commit`] does it.
+    /// Whether to commit after each record, which forwards what caches hold: the default, and what Kafka Streams'
+    /// driver does. Off, [`Driver::commit`] does it.
     #[must_use]
     pub fn commit_each(mut self, on: bool) -> Self {
         self.commit_each = on;

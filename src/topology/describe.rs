@@ -1,8 +1,8 @@
 //! The text of a topology, letter for letter as Kafka Streams prints it.
 //!
-//! Nodes are printed by the size of what hangs below them. The order of a node's parents and children is what Java's collections
-//! make of it: they are inserted into sorted sets, in the order of a hash map, by sizes that still change. So both collections are
-//! imitated here. Cold code.
+//! Nodes are printed by the size of what hangs below them. The order of a node's parents and children is what Java's
+//! collections make of it: they are inserted into sorted sets, in the order of a hash map, by sizes that still change.
+//! So both collections are imitated here. Cold code.
 use super::spec::{NodeKind, NodeSpec};
 use super::topology::Topology;
 use std::fmt::Write as _;
@@ -146,8 +146,9 @@ impl<'a> Family<'a> {
     }
 }
 
-/// Java's `TreeSet` where the order of what is in it changes after insertion: a new element goes where the comparisons on the way
-/// down lead it. A red-black tree has the shape of a balanced one up to a few elements, which is what nodes have.
+/// Java's `TreeSet` where the order of what is in it changes after insertion: a new element goes where the comparisons
+/// on the way down lead it. A red-black tree has the shape of a balanced one up to a few elements, which is what nodes
+/// have.
 #[derive(Default)]
 struct TreeSet {
     /// In order.

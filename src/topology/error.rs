@@ -40,9 +40,7 @@ pub enum BuildError {
         why: &'static str,
     },
     /// A repartition topic with no partition.
-    #[error(
-        "the repartition topic \"{name}\" is to have no partition; ask for at least one, or for none to take its input's"
-    )]
+    #[error("the repartition topic \"{name}\" is to have 0 partitions; ask for at least one, or for no number")]
     NoPartitions {
         /// The name that was given to it.
         name: String,

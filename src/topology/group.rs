@@ -7,8 +7,8 @@ pub(crate) struct Shape<'a> {
     pub(crate) stores: &'a [StoreId],
 }
 
-/// The subtopology of each node. Nodes belong together when an edge or a store joins them. Numbers are Kafka Streams': in the
-/// order of their first nodes.
+/// The subtopology of each node. Nodes belong together when an edge or a store joins them. Numbers are Kafka Streams':
+/// in the order of their first nodes.
 pub(crate) fn group(nodes: &[Shape<'_>], stores: usize) -> Vec<u32> {
     let mut roots = Roots((0..nodes.len()).collect());
     let mut first_user = vec![None; stores];

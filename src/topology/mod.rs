@@ -1,8 +1,8 @@
 //! The logical topology: nodes by name, topics, stores, subtopologies, and its text.
 //!
-//! Owns what an application knows of its topology without any type of the user's. Invariant: names are unique and equal to those of
-//! Kafka Streams for the same calls, since topics are named after them. Bound: built once, never changed. Called by `dsl` (which
-//! builds it), `placement`, `worker`, `app` and `testing`.
+//! Owns what an application knows of its topology without any type of the user's. Invariant: names are unique and equal
+//! to those of Kafka Streams for the same calls, since topics are named after them. Bound: built once, never changed.
+//! Called by `dsl` (which builds it), `placement`, `worker`, `app` and `testing`.
 mod describe;
 mod error;
 mod graph;

@@ -3,8 +3,8 @@ use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
 use crate::node::TopicName;
 use std::time::Duration;
 
-/// Where to begin reading a partition that has no committed offset, or whose offset is not in the log any more. The names are
-/// those of Kafka Streams' `AutoOffsetReset`.
+/// Where to begin reading a partition that has no committed offset, or whose offset is not in the log any more. The
+/// names are those of Kafka Streams' `AutoOffsetReset`.
 ///
 /// ```
 /// use plimsoll::prelude::*;
@@ -26,8 +26,8 @@ pub enum OffsetReset {
     ByDuration(Duration),
 }
 
-/// What to do with a record whose timestamp is negative, or where to take the timestamp from. The names are those of Kafka
-/// Streams' extractors.
+/// What to do with a record whose timestamp is negative, or where to take the timestamp from. The names are those of
+/// Kafka Streams' extractors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum TimestampPolicy {

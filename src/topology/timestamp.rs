@@ -13,7 +13,8 @@ pub(crate) enum Stamped {
 }
 
 impl TimestampPolicy {
-    /// The time of a record with this timestamp, in a partition whose highest so far is `partition_time` (-1: none yet).
+    /// The time of a record with this timestamp, in a partition whose highest so far is `partition_time` (-1: none
+    /// yet).
     #[inline]
     pub(crate) fn resolve(self, timestamp: i64, partition_time: i64, now_ms: i64) -> Stamped {
         match self {

@@ -5,8 +5,8 @@ use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
 use crate::node::{Blueprint, WireSettings, Wired, Wiring, WiringError};
 use std::fmt;
 
-/// What an application does: made by [`StreamsBuilder::build`](crate::StreamsBuilder::build), given to an application or to a test
-/// driver. `Send + Sync`; every stream thread wires its own nodes from it.
+/// What an application does: made by [`StreamsBuilder::build`](crate::StreamsBuilder::build), given to an application
+/// or to a test driver. `Send + Sync`; every stream thread wires its own nodes from it.
 ///
 /// ```
 /// use plimsoll::prelude::*;

@@ -35,7 +35,8 @@ where
     }
 }
 
-/// The node. Cached: an entry is dirty until the thread drains it or its room is needed. Not cached: it goes on at once.
+/// The node. Cached: an entry is dirty until the thread drains it or its room is needed. Not cached: it goes on at
+/// once.
 pub(crate) struct Aggregate<K, V, A: Codec, F> {
     pub(crate) node: NodeId,
     pub(crate) key: K,

@@ -1,5 +1,5 @@
-//! The operators at work, one a file. Generic code ends at closure call, lend and edge; what works on bytes and slots does not
-//! know types.
+//! The operators at work, one a file. Generic code ends at closure call, lend and edge; what works on bytes and slots
+//! does not know types.
 mod aggregate;
 mod branch;
 mod filter;
@@ -8,6 +8,7 @@ mod flat_map_values;
 mod for_each;
 mod map;
 mod map_values;
+mod map_values_in;
 mod pass;
 mod peek;
 mod reduce;
@@ -27,6 +28,7 @@ pub use flat_map_values::Push;
 pub(crate) use for_each::ForEach;
 pub(crate) use map::Map;
 pub(crate) use map_values::{MapValues, MapValuesWithKey};
+pub(crate) use map_values_in::MapValuesIn;
 pub(crate) use pass::Pass;
 pub(crate) use peek::Peek;
 pub(crate) use reduce::Reduce;

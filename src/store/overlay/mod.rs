@@ -1,10 +1,12 @@
 //! The overlay of a store: its cached and uncommitted entries on one thread, values deserialized.
 //!
-//! Owns the typed columns beside an untyped [`Core`]. Invariant: a slot's weight is what the allocator's counters say its value took,
-//! or the codec's estimate where the allocator is not installed. Bound: the core's limit; who changes an entry evicts until
-//! [`Overlay::is_over`] is false. Called by `node` only, on the thread that owns the store.
+//! Owns the typed columns beside an untyped [`Core`]. Invariant: a slot's weight is what the allocator's counters say
+//! its value took, or the codec's estimate where the allocator is not installed. Bound: the core's limit; who changes
+//! an entry evicts until [`Overlay::is_over`] is false. Called by `node` only, on the thread that owns the store.
+pub(crate) mod core;
+
+use self::core::{Core, State};
 use super::chunks::Chunks;
-use super::overlay_core::{Core, State};
 use plimsoll_alloc::Module;
 
 /// A store's entries: key bytes → slot → value.
@@ -157,5 +159,4 @@ impl Balance {
 }
 
 #[cfg(test)]
-#[path = "overlay_tests.rs"]
 mod tests;

@@ -1,4 +1,5 @@
-use super::super::overlay_core::Stamp;
+//! What an overlay keeps, in which order, and in how many bytes.
+use super::core::Stamp;
 use super::*;
 
 const STAMP: Stamp<'static> = Stamp { topic: "lines", offset: 4, timestamp: 40, headers: &[0] };

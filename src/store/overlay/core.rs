@@ -1,14 +1,14 @@
 //! The part of an overlay that knows no types: index, keys, states, order, room.
 //!
-//! Owns for each entry a slot: the key's bytes (4-byte partition, then the user's key), the context of its last change, its state and
-//! its place in the one list it is in. Invariant: a slot is in exactly the list of its state. Bound: `limit` bytes, all chunks,
-//! pages and the index included, but for the growth of one entry; the typed overlay evicts until it holds again. Order is that of
-//! writes, never that of hashes, so runs are repeatable; the hash is not secret: keys made to collide slow a store down, as they do
-//! in the broker's own partitioner.
-use super::chunks::{CHUNK, Chunks};
-use super::offset::PREFIX_BYTES;
-use super::order::{Linked, Links, List};
-use super::slab::{ByteSlab, Piece};
+//! Owns for each entry a slot: the key's bytes (4-byte partition, then the user's key), the context of its last change,
+//! its state and its place in the one list it is in. Invariant: a slot is in exactly the list of its state. Bound:
+//! `limit` bytes, all chunks, pages and the index included, but for the growth of one entry; the typed overlay evicts
+//! until it holds again. Order is that of writes, never that of hashes, so runs are repeatable; the hash is not secret:
+//! keys made to collide slow a store down, as they do in the broker's own partitioner.
+use crate::store::chunks::{CHUNK, Chunks};
+use crate::store::offset::PREFIX_BYTES;
+use crate::store::order::{Linked, Links, List};
+use crate::store::slab::{ByteSlab, Piece};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
