@@ -65,3 +65,33 @@ impl<T> Mailbox<T> {
         self.shared.waker.wake();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::PollSet;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_full_box_answers_the_message_back_and_loses_nothing() {
+        let polls = PollSet::new().unwrap();
+        let mailbox = Mailbox::new(2, polls.waker());
+        assert_eq!((mailbox.post(1), mailbox.post(2), mailbox.post(3)), (Ok(()), Ok(()), Err(3)));
+        assert_eq!((mailbox.take(), mailbox.take(), mailbox.take()), (Some(1), Some(2), None));
+    }
+
+    #[test]
+    fn a_post_ends_the_readers_wait() {
+        let mut polls = PollSet::new().unwrap();
+        let mailbox = Mailbox::new(1, polls.waker());
+        let poster = mailbox.clone();
+        let thread = std::thread::spawn(move || poster.post(7));
+        let started = Instant::now();
+        while mailbox.is_empty() && started.elapsed() < Duration::from_secs(10) {
+            polls.clear();
+            polls.wait(Some(Duration::from_secs(10))).unwrap();
+        }
+        assert_eq!((mailbox.take(), thread.join().unwrap()), (Some(7), Ok(())));
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+}

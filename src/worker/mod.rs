@@ -21,4 +21,4 @@ mod topics;
 mod turn;
 
 pub(crate) use mailbox::Mailbox;
-pub(crate) use message::{REQUESTS, Request};
+pub(crate) use message::REQUESTS;

@@ -121,3 +121,55 @@ fn copartitioned(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prelude::*;
+
+    fn two_steps(partitions: Option<u32>) -> Topology {
+        let builder = StreamsBuilder::new();
+        let words = builder.stream("lines", Consumed::with(Utf8, Utf8)).select_key(Utf8, |_, line| line);
+        let again = match partitions {
+            Some(count) => Repartitioned::with_partitions(count),
+            None => Repartitioned::new(),
+        };
+        words.repartition(again.named("first")).group_by(Utf8, |_, line| line).count(Materialized::named("counts"));
+        builder.build().unwrap()
+    }
+
+    fn counts(topology: &Topology) -> Vec<(String, u32)> {
+        let plan = resolve(topology, "app", &[], |topic| (topic == "lines").then_some(6)).unwrap();
+        plan.internal.into_iter().map(|topic| (topic.name, topic.partitions)).collect()
+    }
+
+    #[test]
+    fn a_repartition_topic_is_as_wide_as_what_feeds_it_and_a_changelog_as_its_tasks() {
+        let expected = [("app-first-repartition", 6), ("app-counts-repartition", 6), ("app-counts-changelog", 6)];
+        assert_eq!(counts(&two_steps(None)), expected.map(|(name, count)| (name.to_owned(), count)));
+    }
+
+    #[test]
+    fn a_given_count_wins_and_carries_on_downstream() {
+        let expected = [("app-first-repartition", 3), ("app-counts-repartition", 3), ("app-counts-changelog", 3)];
+        assert_eq!(counts(&two_steps(Some(3))), expected.map(|(name, count)| (name.to_owned(), count)));
+    }
+
+    #[test]
+    fn a_missing_input_topic_is_named() {
+        let error = resolve(&two_steps(None), "app", &[], |_| None).unwrap_err();
+        assert!(matches!(error, RunError::SourceTopicMissing { topic } if topic == "lines"));
+    }
+
+    #[test]
+    fn user_settings_win_over_the_librarys() {
+        let user = [("retention.ms".to_owned(), "1000".to_owned())];
+        let plan = resolve(&two_steps(None), "app", &user, |_| Some(1)).unwrap();
+        let first = plan.internal.iter().find(|topic| topic.name == "app-first-repartition").unwrap();
+        let of = |key: &str| first.configs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        assert_eq!(
+            (of("retention.ms"), of("cleanup.policy"), of("segment.bytes")),
+            (Some("1000"), Some("delete"), Some("52428800"))
+        );
+    }
+}
