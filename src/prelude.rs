@@ -1,6 +1,6 @@
 //! What a program that builds topologies usually needs: `use plimsoll::prelude::*;`
-pub use crate::base::limits::MIB;
 pub use crate::app::App;
+pub use crate::base::limits::MIB;
 pub use crate::budget::Memory;
 #[cfg(feature = "bincode")]
 pub use crate::codec::Bincode;
@@ -11,7 +11,7 @@ pub use crate::codec::{
 pub use crate::dsl::{
     Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder,
 };
-pub use crate::node::{BoxError, NoRoom, Pen};
 pub use crate::node::ops::{Push, PushPair};
+pub use crate::node::{BoxError, NoRoom, Pen};
 pub use crate::topology::{BuildError, OffsetReset, TimestampPolicy, Topology};
 pub use crate::worker::state::State;

@@ -6,10 +6,12 @@ use super::control::{Control, Running, ThreadHandle};
 use super::failure::RunError;
 use super::mailbox::Mailbox;
 use super::message::{COMMANDS, CommitSlot};
+use super::purge::Purge;
 use super::restore::RestoreHandle;
 use super::spawn::{RestoreSeed, StreamSeed, spawn_restore, spawn_stream};
 use super::stream::Shared;
 use super::topics::{TopicPlan, resolve};
+use crate::arena::Oversize;
 use crate::base::id::StoreId;
 use crate::budget::{Demand, Governor, Ledger, Line, Machine, Plan, Pressure, plan};
 use crate::client::admin::Admin;
@@ -89,6 +91,8 @@ impl Control {
             deferred: VecDeque::new(),
             threads,
             restore,
+            purge: Purge::new(&topics, self.clock.mono_ms()),
+            observed: with.observed,
             topics,
             _governor: governor,
         }))
@@ -282,6 +286,7 @@ impl Control {
         backend: Arc<dyn Backend>,
         upkeep: Option<Upkeep>,
     ) -> Result<(Vec<ThreadHandle>, RestoreHandle), RunError> {
+        let oversize = Oversize::new(plan.sizes().oversize_bytes);
         let polls = PollSet::new().map_err(|error| internal(&error))?;
         let restore_box = Mailbox::new(COMMANDS, polls.waker());
         let restore = spawn_restore(
@@ -293,7 +298,9 @@ impl Control {
                 upkeep,
                 metadata: self.metadata.clone(),
                 commands: restore_box.clone(),
+                control: self.requests.clone(),
                 polls,
+                oversize: oversize.clone(),
             },
             plan.sizes(),
         )?;
@@ -320,6 +327,7 @@ impl Control {
                 polls,
                 pressure: Arc::clone(&with.pressure),
                 sizes: *plan.sizes(),
+                oversize: oversize.clone(),
             };
             let join = Some(spawn_stream(seed)?);
             threads.push(ThreadHandle {
@@ -329,6 +337,7 @@ impl Control {
                 tasks: Vec::new(),
                 running: false,
                 revoked: None,
+                turns: (0, 0),
                 ended: false,
             });
         }

@@ -7,6 +7,7 @@ use super::failure::{Failure, FailureResponse, RunError};
 use super::group_commit::PendingCommit;
 use super::mailbox::Mailbox;
 use super::message::{Command, CommitSlot, Request};
+use super::purge::Purge;
 use super::restore::RestoreHandle;
 use super::settings::Settings;
 use super::state::{State, StateCell};
@@ -18,6 +19,7 @@ use crate::client::admin::Admin;
 use crate::client::membership::{Epoch, Membership, MembershipEvent};
 use crate::client::{MetadataClient, SharedMetadata};
 use crate::net::PollSet;
+use crate::observe::Observed;
 use crate::topology::Topology;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +43,8 @@ pub(super) struct ThreadHandle {
     pub(super) running: bool,
     /// The epoch it has parked for last.
     pub(super) revoked: Option<Epoch>,
+    /// Turns that it has made, and since when (milliseconds, monotonic clock) no further one.
+    pub(super) turns: (u64, i64),
     pub(super) ended: bool,
 }
 
@@ -77,6 +81,10 @@ pub(super) struct Running {
     pub(super) threads: Vec<ThreadHandle>,
     pub(super) restore: RestoreHandle,
     pub(super) topics: TopicPlan,
+    /// Repartition records that everybody has read.
+    pub(super) purge: Purge,
+    /// The threads' counters.
+    pub(super) observed: Observed,
     /// Dropped last: it holds the line while the others end.
     pub(super) _governor: Governor,
 }
@@ -126,6 +134,24 @@ impl Control {
                 self.on_event(running, event)?;
             }
             self.requests(running)?;
+            self.watch(running)?;
+            let now = self.clock.mono_ms();
+            running.purge.turn(&running.admin, now);
+        }
+        Ok(())
+    }
+
+    /// A thread whose turn lasts longer than `max.poll.interval.ms` holds its partitions without progress: the process leaves the
+    /// group, loudly.
+    fn watch(&self, running: &mut Running) -> Result<(), RunError> {
+        let now = self.clock.mono_ms();
+        for (index, thread) in running.threads.iter_mut().enumerate() {
+            let turns = running.observed.thread(index).map_or(0, |stats| stats.counters.turns.get());
+            if thread.turns.0 != turns || thread.turns.1 == 0 || thread.tasks.is_empty() {
+                thread.turns = (turns, now);
+            } else if now - thread.turns.1 > self.settings.max_poll_interval_ms {
+                return Err(RunError::TurnTooLong { max_poll_interval_ms: self.settings.max_poll_interval_ms });
+            }
         }
         Ok(())
     }

@@ -116,6 +116,15 @@ pub enum RunError {
     /// Another member with the same `group.instance.id` took over.
     #[error("another member uses the same group.instance.id; this instance stops")]
     Fenced,
+    /// A record, or what it caused, took longer than a turn may.
+    #[error(
+        "a stream thread made no turn for more than max.poll.interval.ms ({max_poll_interval_ms} ms); raise it or make \
+         the processing of one record shorter"
+    )]
+    TurnTooLong {
+        /// The setting.
+        max_poll_interval_ms: i64,
+    },
     /// A thread of the library ended in an unexpected way.
     #[error("internal: {reason}")]
     Internal {

@@ -97,6 +97,9 @@ impl Control {
             }
         };
         let pending = running.commits.swap_remove(index);
+        if let (CommitOutcome::Done, Some(handle)) = (&outcome, running.threads.get(pending.thread)) {
+            running.purge.committed(&handle.slot.lock().offsets);
+        }
         answer(running, pending.thread, outcome);
     }
 }

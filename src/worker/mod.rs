@@ -10,6 +10,7 @@ mod group_commit;
 mod mailbox;
 mod message;
 mod port;
+mod purge;
 mod rebalance;
 mod restore;
 pub(crate) mod settings;

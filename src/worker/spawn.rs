@@ -9,6 +9,7 @@ use super::port::ThreadPort;
 use super::restore::{RestoreCommand, RestoreHandle, RestoreThread};
 use super::settings::Settings;
 use super::stream::{Shared, StreamThread};
+use super::turn::panic_text;
 use crate::arena::{Arena, FramePool, Oversize};
 use crate::base::clock::Clock;
 use crate::budget::{Pressure, Sizes};
@@ -22,6 +23,7 @@ use crate::store::batch::StoreBatch;
 use crate::store::rocks_upkeep::Upkeep;
 use crate::topology::Topology;
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -40,6 +42,8 @@ pub(super) struct StreamSeed {
     pub(super) polls: PollSet,
     pub(super) pressure: Arc<Pressure>,
     pub(super) sizes: Sizes,
+    /// The process's one larger buffer.
+    pub(super) oversize: Oversize,
 }
 
 /// What the restore thread is made from.
@@ -51,7 +55,11 @@ pub(super) struct RestoreSeed {
     pub(super) upkeep: Option<Upkeep>,
     pub(super) metadata: SharedMetadata,
     pub(super) commands: Mailbox<RestoreCommand>,
+    /// To the control thread, for the end that must not come.
+    pub(super) control: Mailbox<Request>,
     pub(super) polls: PollSet,
+    /// The process's one larger buffer.
+    pub(super) oversize: Oversize,
 }
 
 /// Starts a stream thread.
@@ -60,13 +68,15 @@ pub(super) fn spawn_stream(seed: StreamSeed) -> Result<JoinHandle<()>, RunError>
         .name(format!("plimsoll-stream-{}", seed.index + 1))
         .spawn(move || {
             let (index, control) = (seed.index, seed.shared.control.clone());
-            match make_stream(seed) {
-                Ok(thread) => thread.run(),
-                Err(error) => {
-                    let _ = control.post(Request::Failed { thread: index, failure: Failure { task: None, error } });
-                    let _ = control.post(Request::Ended { thread: index });
-                }
-            }
+            // A panic here is a fault of this library; the application must end with it and not wait for a thread that is gone.
+            let outcome = catch_unwind(AssertUnwindSafe(|| make_stream(seed).map(StreamThread::run)));
+            let error = match outcome {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error,
+                Err(panic) => RunError::Internal { reason: panic_text(panic.as_ref()) },
+            };
+            let _ = control.post(Request::Failed { thread: index, failure: Failure { task: None, error } });
+            let _ = control.post(Request::Ended { thread: index });
         })
         .map_err(|error| internal(&error))
 }
@@ -75,8 +85,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
     plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine).map_err(|error| internal(&error))?;
     let settings = Arc::clone(&seed.shared.settings);
     let sizes = &seed.sizes;
-    let oversize = Oversize::none();
-    let pool = FramePool::new(sizes.frames_per_thread, sizes.frame_bytes, RESERVED_FRAMES, oversize);
+    let pool = FramePool::new(sizes.frames_per_thread, sizes.frame_bytes, RESERVED_FRAMES, seed.oversize);
     let fetcher =
         Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(|error| internal(&error))?;
     let producer_settings = ProducerSettings {
@@ -114,6 +123,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         record_bytes: sizes.batch_bytes,
         epoch: None,
         commit_at,
+        fewer_partitions: false,
         allocated: (0, 0),
         told_running: false,
         ending: false,
@@ -137,9 +147,14 @@ pub(super) fn spawn_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreH
     let join = std::thread::Builder::new()
         .name("plimsoll-restore".to_owned())
         .spawn(move || {
-            if let Ok(thread) = make_restore(seed, &sizes) {
-                thread.run();
-            }
+            let control = seed.control.clone();
+            let outcome = catch_unwind(AssertUnwindSafe(|| make_restore(seed, &sizes).map(RestoreThread::run)));
+            let error = match outcome {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error,
+                Err(panic) => RunError::Internal { reason: panic_text(panic.as_ref()) },
+            };
+            let _ = control.post(Request::Failed { thread: usize::MAX, failure: Failure { task: None, error } });
         })
         .map_err(|error| internal(&error))?;
     Ok(RestoreHandle { commands, join: Some(join) })
@@ -148,7 +163,8 @@ pub(super) fn spawn_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreH
 fn make_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreThread, RunError> {
     plimsoll_alloc::bind_home(plimsoll_alloc::Module::Restore).map_err(|error| internal(&error))?;
     let frames = sizes.restore_frames.max(crate::base::limits::MIN_FRAMES);
-    let pool = FramePool::new(frames, sizes.restore_frame_bytes, RESERVED_FRAMES, Oversize::none());
+    let (bytes, oversize) = (sizes.restore_frame_bytes, seed.oversize);
+    let pool = FramePool::new_in(plimsoll_alloc::Module::Restore, frames, bytes, RESERVED_FRAMES, oversize);
     let fetcher = Fetcher::new(fetcher_settings(&seed.settings), pool, seed.metadata.clone())
         .map_err(|error| internal(&error))?;
     Ok(RestoreThread {

@@ -67,6 +67,8 @@ pub(crate) struct StreamThread {
     pub(super) epoch: Option<Epoch>,
     /// Monotonic time of the next commit, milliseconds.
     pub(super) commit_at: i64,
+    /// Whether only one partition a task is asked for.
+    pub(super) fewer_partitions: bool,
     /// Bytes and calls of this thread's allocations that were shown already.
     pub(super) allocated: (u64, u64),
     /// Whether the assignment's end of restoring was told.

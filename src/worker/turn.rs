@@ -2,8 +2,10 @@
 use super::failure::{DeserializationResponse, RunError, UndecodableRecord};
 use super::stream::StreamThread;
 use crate::base::id::TaskId;
+use crate::budget::Rung;
 use crate::client::{FetchFault, Slot};
 use crate::node::{Fault, Parked};
+use crate::task::queue::PartitionQueue;
 use crate::task::task::{Phase, StepEnd, StepEnv};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -12,6 +14,9 @@ use std::time::Duration;
 const STEP_BUDGET: u32 = 1_024;
 /// Longest sleep of a thread that has nothing to do, in milliseconds.
 const IDLE_MS: i64 = 100;
+
+/// Part of a store's entries that is evicted in one turn under pressure.
+const SHED_PART: usize = 8;
 
 /// What the tasks of a turn did.
 struct Stepped {
@@ -32,12 +37,35 @@ impl StreamThread {
         self.arena.reset();
         self.tell_running();
         self.publish_allocations();
+        self.relieve();
         let now = self.shared.clock.mono_ms();
         if now >= self.commit_at || self.commit_early() {
             self.commit()?;
             self.commit_at = self.shared.clock.mono_ms() + self.shared.settings.commit_interval_ms;
         }
         self.poll(&stepped)
+    }
+
+    /// Gives memory back while the governor asks for it, and takes up again when it no longer does.
+    fn relieve(&mut self) {
+        let reading = self.pressure.read();
+        if reading.is_pulled(Rung::EvictClean) {
+            for store in self.wired.iter().flatten().flat_map(|wired| &wired.stores) {
+                store.shed(store.weight() / SHED_PART);
+            }
+        }
+        let fewer = reading.is_pulled(Rung::FewerPartitions);
+        if fewer || self.fewer_partitions {
+            self.fewer_partitions = fewer;
+            for task in self.tasks.iter().filter(|task| task.phase == Phase::Running) {
+                // Never fewer than one: the first that has nothing, since the task waits for it.
+                let queues = task.group.queues();
+                let one = queues.iter().position(PartitionQueue::is_empty).unwrap_or(0);
+                for (at, queue) in queues.iter().enumerate() {
+                    self.fetcher.demand(queue.slot(), !fewer || at == one);
+                }
+            }
+        }
     }
 
     /// Shows what this thread has allocated so far.
