@@ -1,5 +1,5 @@
 //! What tests share: a real Apache Kafka on loopback ([`broker`]) and librdkafka as the oracle that writes, reads and
-//! administers topics independently of the engine ([`oracle`]).
+//! administers topics independently of the engine ([`oracle`]), many records ([`load`]).
 //!
 //! ```ignore
 //! mod support;
@@ -16,6 +16,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod broker;
+pub mod load;
 pub mod oracle;
 
 use std::io::Write as _;
