@@ -1,6 +1,6 @@
 //! The stream threads allocate nothing per record, from socket to socket: counted by the allocator itself, in all
 //! modules, C and C++ included, over a million records from a real Apache Kafka.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 mod support;
 
 use plimsoll::Stats;
