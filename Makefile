@@ -7,10 +7,10 @@ SHELL := bash
 # The cache outside of the checkout: RocksDB, Kafka's jars, tools.
 export PLIMSOLL_CACHE ?= $(HOME)/.cache/plimsoll
 
-# What `make demo` can be told: the line, how long, records a second (0: as fast as it goes).
+# What `make demo` can be told: the line, how long, lines a second.
 export DEMO_LINE ?= 64MiB
 export DEMO_SECONDS ?= 20
-export DEMO_RATE ?= 50000
+export DEMO_RATE ?= 10000
 
 # Packages, then RocksDB (built once, shared by all profiles) where cargo finds it.
 BUILD = ./native/packages.sh build; \
@@ -25,7 +25,7 @@ KAFKA = export PLIMSOLL_KAFKA="$$(./native/kafka.sh)"
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-14s %s\n", $$1, $$2 }'
 
-demo: ## count words from an embedded mock cluster under DEMO_LINE=64MiB (DEMO_SECONDS=20 DEMO_RATE=50000)
+demo: ## count words from an embedded mock cluster under DEMO_LINE=64MiB (DEMO_SECONDS=20 DEMO_RATE=10000 lines a second)
 	@$(BUILD)
 	cargo run --release --quiet --example demo
 

@@ -68,6 +68,7 @@ fn count(options: &Options) -> Result<(), Box<dyn Error>> {
         .state_dir(state.path())
         .config("commit.interval.ms", "200")
         .config("fetch.max.wait.ms", "10")
+        .count_allocations(true)
         .start(topology)?;
 
     let started = Instant::now();
