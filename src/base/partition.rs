@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 /// A topic's partition. Ordered by topic, then by number; displayed as Kafka does: `words-3`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct TopicPartition {
+pub(crate) struct TopicPartition {
     /// Name of the topic.
-    pub topic: Arc<str>,
+    pub(crate) topic: Arc<str>,
     /// Number of the partition, from 0.
-    pub partition: i32,
+    pub(crate) partition: i32,
 }
 
 impl TopicPartition {
     /// A partition of a topic.
-    pub fn new(topic: impl Into<Arc<str>>, partition: i32) -> Self {
+    pub(crate) fn new(topic: impl Into<Arc<str>>, partition: i32) -> Self {
         Self { topic: topic.into(), partition }
     }
 }

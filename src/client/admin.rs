@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::base::partition::TopicPartition;
 use crate::ffi::kafka::Handle;
-use crate::ffi::kafka_admin::{GroupDescription, NewTopic, OffsetOf, PerTopic};
+use crate::ffi::kafka_admin_read::{GroupDescription, NewTopic, OffsetOf, PerTopic};
 use crate::ffi::kafka_error::{Code, KafkaError};
 use crate::ffi::kafka_list::List;
 use crate::wire::message::{ApiKey, Offered};
@@ -16,7 +16,7 @@ use crate::wire::message::{ApiKey, Offered};
 /// Why an administrative call gave no result.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AdminError {
+pub(crate) enum AdminError {
     /// The brokers do not have the API.
     #[error("the brokers offer no {api}")]
     NotOffered {

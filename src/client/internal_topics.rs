@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use super::admin::{Admin, AdminError, Configs};
-use crate::ffi::kafka_admin::NewTopic;
+use crate::ffi::kafka_admin_read::NewTopic;
 use crate::ffi::kafka_error::{Code, KafkaError};
 use crate::wire::message::ApiKey;
 
@@ -81,7 +81,7 @@ impl InternalTopic {
 /// Why the internal topics are not as the topology needs them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum InternalTopicError {
+pub(crate) enum InternalTopicError {
     /// A topic exists with another number of partitions.
     #[error(
         "internal topic `{topic}` has {found} partitions and the topology needs {expected}: give the input topics \

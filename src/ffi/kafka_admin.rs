@@ -8,10 +8,10 @@ use rd::rd_kafka_admin_op_t as Op;
 use rdkafka_sys as rd;
 
 use super::kafka::{Handle, Queue, as_consumer, buffer_text, millis, text, timeout_ms};
-pub(crate) use super::kafka_admin_read::{
-    GroupDescription, GroupMember, GroupState, NewTopic, OffsetOf, PerTopic, TopicConfigs, TopicDescription,
+use super::kafka_admin_read::{
+    GroupDescription, NewTopic, OffsetOf, PerTopic, TopicConfigs, TopicDescription, items, read_configs, read_group,
+    read_result,
 };
-use super::kafka_admin_read::{items, read_configs, read_group, read_result};
 use super::kafka_error::{Code, KafkaError, raw, read_error, take_error};
 use super::kafka_list::{Element, List, ListRef, c_string, read};
 use crate::base::partition::TopicPartition;

@@ -1,7 +1,7 @@
 //! The only files that call C: librdkafka as the control plane (`kafka*`), RocksDB as the store (`rocks*`).
 pub(crate) mod kafka;
 pub(crate) mod kafka_admin;
-mod kafka_admin_read;
+pub(crate) mod kafka_admin_read;
 pub(crate) mod kafka_conf;
 pub(crate) mod kafka_error;
 pub(crate) mod kafka_event;

@@ -20,3 +20,8 @@ pub use input::InputTopic;
 pub use options::DriverOptions;
 pub use output::{OutputTopic, RawOutput, TestRecord};
 pub use store::{StoreRow, StoreView};
+
+#[cfg(target_os = "linux")]
+pub use crate::ffi::kafka_error::{Code as KafkaCode, KafkaError};
+#[cfg(target_os = "linux")]
+pub use crate::ffi::kafka_mock::MockCluster;

@@ -2,7 +2,7 @@
 use super::*;
 use crate::client::offered::ask_offered;
 use crate::client::test_admin::admin;
-use crate::ffi::kafka_admin::GroupState;
+use crate::ffi::kafka_admin_read::GroupState;
 use crate::ffi::kafka_conf::HandleSettings;
 use crate::ffi::kafka_mock::MockCluster;
 use crate::support;
