@@ -62,6 +62,12 @@ impl Plan {
         self.rows.iter().filter(|row| row.module.is_none()).map(|row| row.bytes).sum()
     }
 
+    /// Bytes of one batch of the producer (Kafka's `batch.size`): also the largest record that can be written.
+    #[must_use]
+    pub fn batch_bytes(&self) -> usize {
+        self.sizes.batch_bytes
+    }
+
     /// Bytes of a row, 0 if there is none.
     pub(crate) fn bytes(&self, id: RowId) -> u64 {
         self.row(id).map_or(0, |row| row.bytes)
