@@ -12,8 +12,6 @@ mod output;
 mod recorder;
 mod store;
 
-#[cfg(target_os = "linux")]
-pub use crate::ffi::kafka_mock::MockCluster;
 pub use driver::Driver;
 pub use error::DriverError;
 pub use input::InputTopic;
