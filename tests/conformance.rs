@@ -24,7 +24,7 @@ impl Schema for Nullable {
 
 impl Codec for Nullable {
     type Owned = Option<String>;
-    fn decode<'a>(&self, bytes: &'a [u8]) -> Result<Option<String>, DecodeError> {
+    fn decode(&self, bytes: &[u8]) -> Result<Option<String>, DecodeError> {
         Text.decode(bytes).map(Some)
     }
     fn decode_null(&self) -> Result<Option<String>, DecodeError> {

@@ -35,7 +35,7 @@ impl Schema for Text {
 impl Codec for Text {
     type Owned = String;
 
-    fn decode<'a>(&self, bytes: &'a [u8]) -> Result<String, DecodeError> {
+    fn decode(&self, bytes: &[u8]) -> Result<String, DecodeError> {
         super::Utf8.decode(bytes).map(str::to_owned)
     }
 

@@ -15,7 +15,7 @@ macro_rules! number {
             type Owned = $type;
 
             #[inline]
-            fn decode<'a>(&self, bytes: &'a [u8]) -> Result<$type, DecodeError> {
+            fn decode(&self, bytes: &[u8]) -> Result<$type, DecodeError> {
                 match bytes.first_chunk::<$bytes>() {
                     Some(all) if bytes.len() == $bytes => Ok(<$type>::from_be_bytes(*all)),
                     _ => Err(DecodeError::Length { expected: $bytes, found: bytes.len() }),
@@ -102,7 +102,7 @@ impl Codec for Bool {
     type Owned = bool;
 
     #[inline]
-    fn decode<'a>(&self, bytes: &'a [u8]) -> Result<bool, DecodeError> {
+    fn decode(&self, bytes: &[u8]) -> Result<bool, DecodeError> {
         match bytes {
             [0] => Ok(false),
             [1] => Ok(true),

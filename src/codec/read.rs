@@ -66,7 +66,7 @@ impl Read for Unread {
     }
 
     #[inline]
-    fn read<'a>(&self, _bytes: Option<&'a [u8]>) -> Result<(), DecodeError> {
+    fn read(&self, _bytes: Option<&[u8]>) -> Result<(), DecodeError> {
         Ok(())
     }
 }

@@ -71,6 +71,7 @@ impl<const N: usize> fmt::Debug for ShortText<N> {
 
 /// The details of a fault. Displayed only when somebody asks.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // one a thread, parked in place so that nothing is allocated
 pub(crate) enum Parked {
     /// With [`Fault::Decode`].
     Decode {

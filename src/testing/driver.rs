@@ -223,7 +223,10 @@ impl Driver {
         input.next_offset.set(offset + 1);
         let timestamp = match input.timestamps.resolve(timestamp, input.partition_time.get(), self.wall_ms()) {
             Stamped::At(timestamp) => timestamp,
-            Stamped::Skip => return Ok(self.port.dropped.set(self.port.dropped.get() + 1)),
+            Stamped::Skip => {
+                self.port.dropped.set(self.port.dropped.get() + 1);
+                return Ok(());
+            }
             Stamped::Invalid => return Err(DriverError::InvalidTimestamp { topic: input.topic.clone(), timestamp }),
         };
         let mut inbox = self.inbox.borrow_mut();

@@ -89,6 +89,7 @@ impl<K: Codec, V: Codec> OutputTopic<'_, K, V> {
     ///
     /// # Errors
     /// One is not of these schemas.
+    #[allow(clippy::type_complexity)]
     pub fn read_pairs(&self) -> Result<Vec<(K::Owned, V::Owned)>, DriverError> {
         std::iter::from_fn(|| self.read().transpose()).map(|r| r.map(|r| (r.key, r.value))).collect()
     }
