@@ -51,8 +51,9 @@ class BlockAllocator final : public rocksdb::MemoryAllocator {
 class GuardedCache final : public rocksdb::CacheWrapper {
  public:
   // The wrapper answers for the allocator itself: without it RocksDB would allocate blocks as any other memory.
-  GuardedCache(std::shared_ptr<rocksdb::Cache> target, std::shared_ptr<rocksdb::MemoryAllocator> allocator)
-      : CacheWrapper(std::move(target)) {
+  GuardedCache(std::shared_ptr<rocksdb::Cache> target, std::shared_ptr<rocksdb::MemoryAllocator> allocator,
+               const pl_allocator& functions)
+      : CacheWrapper(std::move(target)), inside_(functions.inside) {
     memory_allocator_ = std::move(allocator);
   }
   const char* Name() const override { return "plimsoll.GuardedCache"; }
@@ -65,12 +66,17 @@ class GuardedCache final : public rocksdb::CacheWrapper {
       refused_.fetch_add(1, std::memory_order_relaxed);
       return rocksdb::Status::MemoryLimit("block cache is full of pinned blocks");
     }
-    return target_->Insert(key, value, helper, charge, handle, priority, compressed, type);
+    // The cache's own handles and tables are a fifth of a cache of small blocks: they belong to it.
+    rocksdb::Status status;
+    auto insert = [&] { status = target_->Insert(key, value, helper, charge, handle, priority, compressed, type); };
+    inside_([](void* call) { (*static_cast<decltype(insert)*>(call))(); }, &insert);
+    return status;
   }
 
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  void (*inside_)(void (*)(void*), void*);
   std::atomic<uint64_t> refused_{0};
 };
 
@@ -82,7 +88,7 @@ inline std::shared_ptr<GuardedCache> make_cache(uint64_t bytes, const pl_allocat
   while (options.num_shard_bits < 4 && (bytes >> (options.num_shard_bits + 1)) >= (4u << 20)) options.num_shard_bits++;
   options.strict_capacity_limit = false;
   options.memory_allocator = std::make_shared<BlockAllocator>(functions);
-  return std::make_shared<GuardedCache>(options.MakeSharedCache(), options.memory_allocator);
+  return std::make_shared<GuardedCache>(options.MakeSharedCache(), options.memory_allocator, functions);
 }
 
 }  // namespace plimsoll

@@ -124,6 +124,7 @@ struct pl_db {
   std::mutex writing;
   rocksdb::WriteBatch batch;
   std::atomic<uint64_t> waits{0};
+  std::atomic<int> open_iterators{0};
 
   plimsoll::Family* family(uint16_t store, pl_status* status) {
     if (store < families.size() && families[store]) return families[store].get();

@@ -54,8 +54,8 @@ inline rocksdb::ColumnFamilyOptions family_options(const pl_options& from, std::
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = std::move(cache);
   table.block_size = 4 << 10;
-  // Index and filter of a file in the cache, never pinned. Not in parts: a partitioned index allocates an iterator a read; the
-  // small files of the plan keep them small.
+  // Index and filter of a file in the cache, never pinned. Not in parts: a partitioned index allocates an iterator a
+  // read; the small files of the plan keep them small.
   table.cache_index_and_filter_blocks = true;
   table.cache_index_and_filter_blocks_with_high_priority = true;
   table.pin_l0_filter_and_index_blocks_in_cache = false;

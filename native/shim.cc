@@ -101,16 +101,17 @@ struct LastRead {
 };
 thread_local LastRead t_read;
 
-// One key by MultiGet: Get allocates 32 bytes a call (a std::function larger than its inline space), this path nothing.
 // Filling the cache may be refused; a read that does not fill it may not, not even where it opens a file.
+//
+// Get allocates and frees 32 bytes a call (a std::function larger than its inline space) and nothing else when the row
+// is in memory. MultiGet would save them, but it reads blocks around the cache's allocator, and from files even when
+// told not to.
 rocksdb::Status read(pl_db* db, rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& key, bool fill_cache) {
-  t_read.value.Reset();
   rocksdb::ReadOptions options;
   options.fill_cache = fill_cache;
-  rocksdb::Status status;
+  t_read.value.Reset();
   MayRefuse refuse(fill_cache);
-  db->db->MultiGet(options, family, 1, &key, &t_read.value, &status, true);
-  return status;
+  return db->db->Get(options, family, key, &t_read.value);
 }
 
 // (Re)creates the iterator and puts it on the first row that was not returned yet.
@@ -191,6 +192,7 @@ pl_iterator* pl_iterator_new(pl_db* db, uint16_t store, pl_slice from, pl_slice 
     it->to.assign(to.data, to.size);
     it->upper = rocksdb::Slice(it->to);
     it->snapshot = db->db->GetSnapshot();
+    db->open_iterators.fetch_add(1, std::memory_order_relaxed);
     return 0;
   });
   if (made == 0) return it;
@@ -229,7 +231,10 @@ void pl_iterator_free(pl_iterator* it) {
   pl_status unused;
   guarded(&unused, [&] {
     it->inner.reset();
-    if (it->snapshot != nullptr) it->db->db->ReleaseSnapshot(it->snapshot);
+    if (it->snapshot != nullptr) {
+      it->db->db->ReleaseSnapshot(it->snapshot);
+      it->db->open_iterators.fetch_sub(1, std::memory_order_relaxed);
+    }
     delete it;
     return 0;
   });

@@ -41,6 +41,8 @@ typedef struct {
   void* (*allocate)(size_t size);
   void (*deallocate)(void* block);
   size_t (*usable_size)(void* block, size_t requested);
+  // Runs a call whose allocations belong to the cache.
+  void (*inside)(void (*call)(void*), void* argument);
 } pl_allocator;
 
 typedef struct {

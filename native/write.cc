@@ -11,6 +11,8 @@ namespace {
 
 // What an operation takes in a memtable beside its bytes: node of the skip list, sequence number, lengths, alignment.
 constexpr uint64_t kEntry = 48;
+// How long memory of finished flushes is waited for when a scan may pin it.
+constexpr uint64_t kGraceMs = 20;
 constexpr size_t kHeader = 11;  // OP_HEADER_BYTES of src/store/batch.rs
 
 uint32_t little_endian(const unsigned char* at) {
@@ -93,12 +95,13 @@ bool is_flushing(pl_db* db) {
   return false;
 }
 
-// Waits until `need` more bytes of memtables fit their row. With nothing left to flush one batch always passes.
+// Waits until `need` more bytes of memtables fit their row. With nothing left to flush a batch always passes.
 int make_room(pl_db* db, uint64_t need, pl_status* status) {
   const uint64_t row = db->options.memtable_bytes;
   if (db->buffers->memory_usage() + need <= row) return 0;
   db->waits.fetch_add(1, std::memory_order_relaxed);
   const uint64_t begin = now_ms();
+  uint64_t idle_since = 0;
   for (;;) {
     const uint64_t used = db->buffers->memory_usage();
     if (used + need <= row) return 0;
@@ -110,7 +113,17 @@ int make_room(pl_db* db, uint64_t need, pl_status* status) {
       started = flush_largest(db, status);
       if (started < 0) return -1;
     }
-    if (started == 0 && !is_flushing(db)) return 0;
+    // All is flushed. Memory of finished flushes comes back at once, unless an open scan pins it: then the write
+    // passes.
+    if (started > 0 || is_flushing(db)) {
+      idle_since = 0;
+    } else if (db->buffers->memory_usage() <= db->buffers->mutable_memtable_memory_usage()) {
+      return 0;
+    } else if (idle_since == 0) {
+      idle_since = now_ms();
+    } else if (db->open_iterators.load(std::memory_order_relaxed) > 0 && now_ms() - idle_since > kGraceMs) {
+      return 0;
+    }
     if (now_ms() - begin > db->options.stall_deadline_ms) {
       fill(status, PL_STALLED, "memtables stayed full");
       status->found = used;

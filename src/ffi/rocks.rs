@@ -98,6 +98,13 @@ unsafe extern "C" fn usable_block(block: *mut c_void, _requested: usize) -> usiz
     unsafe { libc::malloc_usable_size(block) }
 }
 
+unsafe extern "C" fn inside_cache(call: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    let _scope = scope(Module::BlockCache);
+    // SAFETY: the shim's function with the argument made for it; it does not throw, for the cache allocates nothing
+    // that the process could go on without.
+    unsafe { call(argument) };
+}
+
 /// How to open a database. Sizes are in bytes and come from the plan.
 #[derive(Clone, Debug)]
 pub(crate) struct DbOptions {
@@ -119,6 +126,9 @@ pub(crate) struct DbOptions {
     pub(crate) stall_deadline_ms: u64,
 }
 
+/// What the module of the block cache takes beside the cache: blocks that compactions and refused reads hold, thread
+/// caches, pages on their way back. Measured: 0.7 to 1.3 MiB whatever the capacity.
+const CACHE_MARGIN: u64 = 1 << 20;
 /// Writes wait for flushes, which take a fraction of a second on a disk that works.
 const STALL_DEADLINE_MS: u64 = 30_000;
 
@@ -128,6 +138,7 @@ impl DbOptions {
         let bytes = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let cache_bytes = bytes(sizes.block_cache_bytes);
+        let cache_bytes = cache_bytes.saturating_sub(CACHE_MARGIN).max(cache_bytes / 2);
         Self {
             cache_bytes,
             memtable_bytes: bytes(sizes.memtable_bytes),
@@ -168,6 +179,7 @@ impl Db {
                 allocate: allocate_block,
                 deallocate: free_block,
                 usable_size: usable_block,
+                inside: inside_cache,
             },
             cache_bytes: options.cache_bytes,
             memtable_bytes: options.memtable_bytes,

@@ -34,6 +34,7 @@ pub(super) struct pl_allocator {
     pub(super) allocate: extern "C" fn(usize) -> *mut c_void,
     pub(super) deallocate: unsafe extern "C" fn(*mut c_void),
     pub(super) usable_size: unsafe extern "C" fn(*mut c_void, usize) -> usize,
+    pub(super) inside: unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void),
 }
 
 #[repr(C)]

@@ -285,8 +285,10 @@ fn store_error(error: RocksError, deadline_ms: u64) -> StoreError {
 #[inline]
 fn step(_name: &str) {}
 #[cfg(test)]
-use tests::step;
+use crash_tests::step;
 
+#[cfg(test)]
+mod crash_tests;
 #[cfg(test)]
 mod memory_tests;
 #[cfg(test)]

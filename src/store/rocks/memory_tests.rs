@@ -1,12 +1,13 @@
-//! Whose memory it is, and that a read makes none.
+//! Whose memory it is, and how little a read makes.
 use plimsoll_alloc::testing::allocations;
 use plimsoll_alloc::{Module, committed_all, is_installed, live_all, purge, threads};
 
-use super::tests::{A, KIB, MIB, fill, key, options, scene_passes, settings, value};
+use super::crash_tests::scene_passes;
+use super::tests::{A, KIB, MIB, fill, key, options, settings, value};
 use super::*;
 
 #[test]
-fn a_read_allocates_nothing_from_memtable_and_from_cache() {
+fn a_read_from_memtable_or_cache_allocates_only_the_32_bytes_that_rocksdb_frees_at_once() {
     assert!(is_installed());
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(directory.path(), 2);
@@ -24,7 +25,9 @@ fn a_read_allocates_nothing_from_memtable_and_from_cache() {
         };
         pass();
         let ((), seen) = allocations(pass);
-        assert_eq!((seen.calls(), seen.bytes), (0, 0), "{what}: {seen:?}");
+        // RocksDB's own, at the start of each Get; whatever is more is ours.
+        let reads = 2_001;
+        assert_eq!((seen.calls(), seen.bytes, seen.freed), (reads, 32 * reads, 32 * reads), "{what}: {seen:?}");
     };
     read_all("memtable");
     backend.flush(A).unwrap();
@@ -105,4 +108,63 @@ pub(super) fn fixed(directory: &std::path::Path) {
         purge(Module::Store);
         println!("{stores} closed: {:?} KiB", both());
     }
+}
+
+/// Prints the peaks of both modules under a load of random keys that flushes and compacts all the time.
+#[test]
+#[ignore = "a measurement"]
+fn what_rocksdb_takes_under_load() {
+    scene_passes("load");
+}
+
+pub(super) fn load(directory: &std::path::Path) {
+    let (mut state, mut into, mut batch) = (7u64, Vec::new(), StoreBatch::with_capacity(256 << 10));
+    let mut settings = settings(directory, 4);
+    settings.options =
+        DbOptions { cache_bytes: 16 * MIB, memtable_bytes: 4 * MIB, target_file_bytes: 8 * MIB, ..options() };
+    let backend = RocksBackend::open(settings).unwrap();
+    purge(Module::Store);
+    println!("open: {} KiB", committed_all()[Module::Store.index()] / KIB);
+    let (mut store, mut cache, mut used) = (0, 0, 0);
+    let begin = std::time::Instant::now();
+    let mut rows = 0;
+    while begin.elapsed().as_secs() < 20 {
+        batch.clear();
+        loop {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let id = (state >> 40) as u32 % 1_000_000;
+            if batch.put(StoreId((id % 4) as u16), &key(id % 8, id), &value(id)).is_err() {
+                break;
+            }
+            rows += 1;
+        }
+        backend.write(&batch).unwrap();
+        for i in 0..200 {
+            let id = (state.rotate_left(i) >> 40) as u32 % 1_000_000;
+            backend.get(StoreId((id % 4) as u16), &key(id % 8, id), &mut into).unwrap();
+        }
+        let now = committed_all();
+        store = now[Module::Store.index()].max(store);
+        cache = now[Module::BlockCache.index()].max(cache);
+        used = backend.memory().unwrap().memtables.max(used);
+    }
+    println!(
+        "{rows} rows; peaks: Store {} KiB, BlockCache {} KiB, memtables {} KiB",
+        store / KIB,
+        cache / KIB,
+        used / KIB
+    );
+    println!("{:?}", backend.memory().unwrap());
+    for i in 0..4 {
+        backend.flush(StoreId(i)).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    purge(Module::Store);
+    purge(Module::BlockCache);
+    let rest = |m: Module| (live_all()[m.index()] / KIB, committed_all()[m.index()] / KIB);
+    println!(
+        "at rest, KiB live and committed: Store {:?} BlockCache {:?}",
+        rest(Module::Store),
+        rest(Module::BlockCache)
+    );
 }
