@@ -80,3 +80,13 @@ macro_rules! install_allocator {
 pub mod __private {
     pub use plimsoll_alloc::install;
 }
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
+
+/// So do those of the page on memory.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/memory.md")]
+struct MemoryPage;

@@ -45,7 +45,7 @@ impl Source {
         let lines: Vec<&str> = self.code.lines().collect();
         let is_marked = |index: &usize| {
             let line = lines[*index].trim_start();
-            let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
+            let line = if line.starts_with("pub") { line.split_once(' ').map_or(line, |(_, rest)| rest) } else { line };
             line.starts_with("mod ")
                 && lines[..*index].iter().rev().take_while(|line| line.trim_start().starts_with("#[")).any(|line| {
                     let attribute: String = line.split_whitespace().collect();
