@@ -1,5 +1,5 @@
-//! The same scenarios through Apache Kafka's `TopologyTestDriver` (answered once, kept in `tests/data`) and through ours:
-//! names, description, outputs, bytes of internal topics and stores must be equal.
+//! The same scenarios through Apache Kafka's `TopologyTestDriver` (answered once, kept in `tests/data`) and through
+//! ours: names, description, outputs, bytes of internal topics and stores must be equal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use plimsoll::prelude::*;
 use plimsoll::testing::{Driver, RawOutput};

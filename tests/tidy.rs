@@ -10,7 +10,8 @@ const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 70;
 const MAX_COLUMNS: usize = 120;
 /// Where `unsafe` may stand: the rooms whose tests try to falsify each argument.
-const UNSAFE_ROOMS: &[&str] = &["alloc/", "src/ffi/", "src/arena/", "src/store/slab.rs", "fuzz/", "benches/peer/src/bin/peer-raw.rs"];
+const UNSAFE_ROOMS: &[&str] =
+    &["alloc/", "src/ffi/", "src/arena/", "src/store/slab.rs", "fuzz/", "benches/peer/src/bin/peer-raw.rs"];
 /// What stops the host's process.
 const PANICS: &[&str] = &[
     ".unwrap()",

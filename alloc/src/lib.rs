@@ -22,18 +22,18 @@
 //! }
 //! ```
 //!
-//! - **Who pays**: a thread works for its home module ([`bind_home`]) at the price of plain jemalloc; a [`scope`] redirects
-//!   it for a while. Threads started inside a scope, by C and C++ too, are bound to its module.
-//! - **What is counted**: [`committed`] pages, by the extent hooks: an upper bound of what is resident, exact to the run of
-//!   pages, in O(1). [`resident_scan`] asks the kernel; [`rss_identity`] takes the whole process apart;
+//! - **Who pays**: a thread works for its home module ([`bind_home`]) at the price of plain jemalloc; a [`scope`]
+//!   redirects it for a while. Threads started inside a scope, by C and C++ too, are bound to its module.
+//! - **What is counted**: [`committed`] pages, by the extent hooks: an upper bound of what is resident, exact to the
+//!   run of pages, in O(1). [`resident_scan`] asks the kernel; [`rss_identity`] takes the whole process apart;
 //!   [`live_all`] asks jemalloc.
 //! - **Exact weights**: [`thread_allocated_bytes`] before and after. **The zero-allocation gate**: [`testing`].
 //! - **Without the macro** the same code runs: scopes change nothing, counters are zero, [`probe`] says why.
 //!
 //! It changes the host in these ways: malloc is jemalloc's; a background thread gives freed pages back within half a
-//! second; 1.1 TiB of address space are reserved (not memory: `ulimit -v` and strict overcommit refuse it, and [`probe`] says
-//! so); transparent huge pages are off unless `install!(keep_huge_pages)`. After `fork` without `exec` the child has no
-//! background thread, so it gives pages back only while it allocates.
+//! second; 1.1 TiB of address space are reserved (not memory: `ulimit -v` and strict overcommit refuse it, and
+//! [`probe`] says so); transparent huge pages are off unless `install!(keep_huge_pages)`. After `fork` without `exec`
+//! the child has no background thread, so it gives pages back only while it allocates.
 
 #[cfg(all(
     target_os = "linux",

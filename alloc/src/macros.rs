@@ -71,42 +71,52 @@ macro_rules! __install {
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::malloc(size) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::calloc(count, size) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn realloc(at: *mut c_void, size: usize) -> *mut c_void {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::realloc(at, size) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn free(at: *mut c_void) {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::free(at) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::posix_memalign(out, align, size) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::aligned_alloc(align, size) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::aligned_alloc(align, size) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::valloc(size, false) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::valloc(size, true) }
             }
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn malloc_usable_size(at: *const c_void) -> usize {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::malloc_usable_size(at) }
             }
             #[unsafe(no_mangle)]
@@ -116,6 +126,7 @@ macro_rules! __install {
                 start: extern "C-unwind" fn(*mut c_void) -> *mut c_void,
                 argument: *mut c_void,
             ) -> c_int {
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe { a::pthread_create(thread, attributes, start, argument) }
             }
 

@@ -1,7 +1,7 @@
 //! The child process: librdkafka's mock cluster and a generator of lines. It ends when its standard input does.
 //!
-//! The mock cluster keeps at most 5 MiB a partition, so the generator never runs 4 MiB a partition ahead of what was counted: it
-//! learns from its standard input how many records the counting process has taken.
+//! The mock cluster keeps at most 5 MiB a partition, so the generator never runs 4 MiB a partition ahead of what was
+//! counted: it learns from its standard input how many records the counting process has taken.
 use crate::words::{APPLICATION, COUNTS, LINES, PARTITIONS, TOPICS, now_us};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::mocking::MockCluster;

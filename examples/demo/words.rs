@@ -1,5 +1,5 @@
-//! What the demo computes: words and how often each came. The key of a line is the moment it was due, so that the time until its
-//! words are counted can be measured.
+//! What the demo computes: words and how often each came. The key of a line is the moment it was due, so that the time
+//! until its words are counted can be measured.
 use hdrhistogram::Histogram;
 use plimsoll::prelude::*;
 use std::error::Error;

@@ -1,5 +1,5 @@
-//! Everything that decodes bytes from a socket. The room is compiled into this target alone, without the rest of the library and
-//! its native dependencies, so it builds in a minute.
+//! Everything that decodes bytes from a socket. The room is compiled into this target alone, without the rest of the
+//! library and its native dependencies, so it builds in a minute.
 #![no_main]
 #![allow(dead_code, unreachable_pub)]
 

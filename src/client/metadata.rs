@@ -2,8 +2,9 @@
 //!
 //! Owns: one connection, to any broker that answers. Invariant: it never gives up; while no broker answers it says so
 //! ([`Reach`](super::Reach)) and tries on, with growing pauses. It does not block but for resolving host names, which
-//! happens only here. Bound: answers of at most [`MAX_ANSWER_BYTES`]; topics by [`MAX_TOPICS`](super::shared::MAX_TOPICS).
-//! Called by: the control thread, in its poll loop ([`MetadataClient::prepare`], wait, [`MetadataClient::process`]).
+//! happens only here. Bound: answers of at most [`MAX_ANSWER_BYTES`]; topics by
+//! [`MAX_TOPICS`](super::shared::MAX_TOPICS). Called by: the control thread, in its poll loop
+//! ([`MetadataClient::prepare`], wait, [`MetadataClient::process`]).
 use super::{Broker, LinkFault, MetadataSnapshot, PartitionInfo, SharedMetadata, TopicInfo, TopicState};
 use crate::net::{Backoff, ConnState, Interest, Link, NetError, PollSet};
 use crate::wire::message::{

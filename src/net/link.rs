@@ -127,7 +127,8 @@ impl Link {
         Ok(self.correlation)
     }
 
-    /// Makes room to stage requests of up to `bytes`, if no request is waiting. Allocates when that is more than before.
+    /// Makes room to stage requests of up to `bytes`, if no request is waiting. Allocates when that is more than
+    /// before.
     pub(crate) fn reserve_stage(&mut self, bytes: usize) {
         if let Some(stage) = self.stage() {
             stage.reserve_exact(bytes);

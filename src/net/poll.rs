@@ -55,7 +55,8 @@ impl Waker {
     /// Ends the current wait, or the next one if the thread is not waiting.
     pub(crate) fn wake(&self) {
         if !self.0.rung.swap(true, Ordering::AcqRel) {
-            // Cannot fail: the counter of a non-blocking eventfd has room, and the descriptor is open as long as `self`.
+            // Cannot fail: the counter of a non-blocking eventfd has room, and the descriptor is open as long as
+            // `self`.
             let _ = rustix::io::write(&self.0.fd, &1u64.to_ne_bytes());
         }
     }

@@ -9,9 +9,9 @@ use crate::base::id::StoreId;
 
 /// Committed rows of all persistent stores of the process.
 pub(crate) trait Backend: Send + Sync {
-    /// Replaces `into` by the value of a key (partition prefix, then the user's key); false and an empty `into` when there
-    /// is none. Once `into` is large enough and the row is in memory, nothing is allocated but 32 bytes that RocksDB frees
-    /// before it returns.
+    /// Replaces `into` by the value of a key (partition prefix, then the user's key); false and an empty `into` when
+    /// there is none. Once `into` is large enough and the row is in memory, nothing is allocated but 32 bytes that
+    /// RocksDB frees before it returns.
     fn get(&self, store: StoreId, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError>;
 
     /// Applies all operations of the batch, or none. May wait for room in the memtables, at most until a deadline.

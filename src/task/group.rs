@@ -1,5 +1,5 @@
-//! The choice of the next record over a task's partitions: the lowest head timestamp, and how long to wait for a partition
-//! that has nothing (`max.task.idle.ms`, Kafka Streams' `PartitionGroup`).
+//! The choice of the next record over a task's partitions: the lowest head timestamp, and how long to wait for a
+//! partition that has nothing (`max.task.idle.ms`, Kafka Streams' `PartitionGroup`).
 use super::intake::Intake;
 use super::queue::{PartitionQueue, Unreadable};
 
@@ -10,15 +10,16 @@ pub(crate) enum Choice {
     Ready(usize),
     /// Nothing is buffered.
     Empty,
-    /// Something is buffered, but a partition that may still bring an earlier record has nothing; ask again at this time
-    /// (milliseconds of the monotonic clock), or when data came.
+    /// Something is buffered, but a partition that may still bring an earlier record has nothing; ask again at this
+    /// time (milliseconds of the monotonic clock), or when data came.
     Waiting(i64),
 }
 
 /// The input queues of one task.
 pub(crate) struct PartitionGroup {
     queues: Vec<PartitionQueue>,
-    /// `max.task.idle.ms`: -1 never waits, 0 waits for what the broker is known to have, more waits that long for producers.
+    /// `max.task.idle.ms`: -1 never waits, 0 waits for what the broker is known to have, more waits that long for
+    /// producers.
     max_idle_ms: i64,
     idle_since: Option<i64>,
     stream_time: i64,

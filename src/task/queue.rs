@@ -1,7 +1,7 @@
 //! The queue of one input partition: one batch with a cursor, and the head record's time.
 //!
-//! Records are not copied and not described one by one: the cursor reads them in place when their turn comes, so the queue
-//! costs the same for a batch of one record and of ten thousand.
+//! Records are not copied and not described one by one: the cursor reads them in place when their turn comes, so the
+//! queue costs the same for a batch of one record and of ten thousand.
 use super::intake::Intake;
 use crate::base::id::SourceId;
 use crate::client::{FetchedBatch, Slot};
@@ -102,7 +102,8 @@ impl PartitionQueue {
         std::mem::take(&mut self.skipped)
     }
 
-    /// The timestamp of a record, `None` when it is to be skipped. A negative one is answered as it is where it must fail.
+    /// The timestamp of a record, `None` when it is to be skipped. A negative one is answered as it is where it must
+    /// fail.
     #[inline]
     fn timestamp(&self, own: i64) -> Option<i64> {
         match self.timestamps {
@@ -129,8 +130,8 @@ impl PartitionQueue {
         self.partition_time
     }
 
-    /// What to commit: the offset of the next record to process. With nothing buffered that is the fetcher's position, so that
-    /// control records and compacted gaps at the end do not look like lag.
+    /// What to commit: the offset of the next record to process. With nothing buffered that is the fetcher's position,
+    /// so that control records and compacted gaps at the end do not look like lag.
     pub(crate) fn commit_offset(&self, intake: &impl Intake) -> i64 {
         match &self.current {
             Some(current) => current.head.offset,

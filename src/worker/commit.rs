@@ -1,8 +1,8 @@
 //! The commit of a stream thread: drain, flush, check, offsets, database, in this order and no other.
 //!
-//! Kafka Streams' at-least-once order, with the database last: a crash between any two steps leaves the database behind the
-//! changelog and the changelog behind or level with the offsets' input, so that what is lost locally is restored and what is
-//! repeated is repeated.
+//! Kafka Streams' at-least-once order, with the database last: a crash between any two steps leaves the database behind
+//! the changelog and the changelog behind or level with the offsets' input, so that what is lost locally is restored
+//! and what is repeated is repeated.
 use super::failure::RunError;
 use super::message::{CommitOutcome, CommitPhase, OffsetToCommit, Request};
 use super::stream::StreamThread;

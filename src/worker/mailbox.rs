@@ -1,7 +1,8 @@
 //! A bounded queue between two threads of the process, with the reader's waker.
 //!
-//! Invariant: what was posted is read once and in order. Bound: the capacity given at construction; a full box answers the
-//! message back instead of growing. Used for commands and requests that happen at rebalances, commits and faults, never per record.
+//! Invariant: what was posted is read once and in order. Bound: the capacity given at construction; a full box answers
+//! the message back instead of growing. Used for commands and requests that happen at rebalances, commits and faults,
+//! never per record.
 use crate::net::Waker;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

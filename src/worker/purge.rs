@@ -1,7 +1,8 @@
-//! Repartition topics are emptied by the application: their `retention.ms` is -1, and what its own group has committed is read.
+//! Repartition topics are emptied by the application: their `retention.ms` is -1, and what its own group has committed
+//! is read.
 //!
-//! Kafka Streams' `repartition.purge.interval.ms`. Bound: one offset for each partition of the repartition topics. Called by the
-//! control thread; a purge that fails is tried again with the next one, since only space is lost.
+//! Kafka Streams' `repartition.purge.interval.ms`. Bound: one offset for each partition of the repartition topics.
+//! Called by the control thread; a purge that fails is tried again with the next one, since only space is lost.
 use super::message::OffsetToCommit;
 use super::topics::TopicPlan;
 use crate::base::partition::TopicPartition;

@@ -1,7 +1,9 @@
-//! Partition counts: those of input topics are given, those of repartition and changelog topics follow. A pure function.
+//! Partition counts: those of input topics are given, those of repartition and changelog topics follow. A pure
+//! function.
 //!
-//! A repartition topic takes the count the user gave, else the largest count among the inputs of the subtopologies that write
-//! it; a changelog has as many partitions as its subtopology has tasks (Kafka Streams' `RepartitionTopics`, `ChangelogTopics`).
+//! A repartition topic takes the count the user gave, else the largest count among the inputs of the subtopologies that
+//! write it; a changelog has as many partitions as its subtopology has tasks (Kafka Streams' `RepartitionTopics`,
+//! `ChangelogTopics`).
 use super::failure::RunError;
 use crate::client::internal_topics::InternalTopic;
 use crate::topology::{RepartitionSpec, Subtopology, TopicName, Topology};
@@ -77,8 +79,8 @@ fn repartition(
     Ok(wanted)
 }
 
-/// The count of a repartition topic: what the user gave, else the largest of the subtopologies that write it; `None` while one
-/// of those is not known.
+/// The count of a repartition topic: what the user gave, else the largest of the subtopologies that write it; `None`
+/// while one of those is not known.
 fn count_of(
     topology: &Topology,
     spec: &RepartitionSpec,

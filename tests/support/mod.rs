@@ -12,7 +12,8 @@
 //! }
 //! ```
 //!
-//! A test that kills, pauses or restarts brokers starts its own: `support::broker::Cluster::start(&Options::brokers(3))`.
+//! A test that kills, pauses or restarts brokers starts its own:
+//! `support::broker::Cluster::start(&Options::brokers(3))`.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod broker;

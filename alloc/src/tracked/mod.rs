@@ -1,8 +1,8 @@
 //! The allocator itself, on the platforms that have it.
 //!
 //! From the bottom: `ctl` (jemalloc's control interface), `window` (address space), `hooks` (pages and counters),
-//! `local` (thread-local block), `registry`, `tcache`, `install` (set-up), `abi` (the malloc family), `thread` (homes and
-//! scopes), `stats`, `resident`, `identity`, `purge`, `counting`, `probe`.
+//! `local` (thread-local block), `registry`, `tcache`, `install` (set-up), `abi` (the malloc family), `thread` (homes
+//! and scopes), `stats`, `resident`, `identity`, `purge`, `counting`, `probe`.
 
 mod abi;
 mod counting;

@@ -16,7 +16,7 @@ impl Slot {
     /// A slot of a fetcher that a test stands in for.
     #[cfg(test)]
     pub(crate) fn from_index(index: usize) -> Self {
-        Self(u32::try_from(index).unwrap())
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 }
 
@@ -47,7 +47,8 @@ pub(super) struct SlotState {
     /// What received batches must carry to be handed out; changes with a seek. Never goes back, so that a number used
     /// again is not mistaken.
     pub(super) life: u32,
-    /// What an answer must carry to be taken; changes with a seek, another leader, or when received bytes were given up.
+    /// What an answer must carry to be taken; changes with a seek, another leader, or when received bytes were given
+    /// up.
     pub(super) ask: u32,
     /// Whether the caller wants more.
     pub(super) demand: bool,

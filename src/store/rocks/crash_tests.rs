@@ -1,4 +1,5 @@
-//! Crashes and other processes. Each is a child: this test binary runs itself with the name of a scene in its environment.
+//! Crashes and other processes. Each is a child: this test binary runs itself with the name of a scene in its
+//! environment.
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Output};
