@@ -13,12 +13,12 @@ export DEMO_SECONDS ?= 20
 export DEMO_RATE ?= 10000
 
 # Packages, then RocksDB (built once, shared by all profiles) where cargo finds it.
-BUILD = ./native/packages.sh build; \
-  export ROCKSDB_STATIC=1 ROCKSDB_LIB_DIR="$${ROCKSDB_LIB_DIR:-$$(./native/build.sh)}"
-TEST = ./native/packages.sh build test; \
-  export ROCKSDB_STATIC=1 ROCKSDB_LIB_DIR="$${ROCKSDB_LIB_DIR:-$$(./native/build.sh)}"
-# Apache Kafka's jars, for what runs against a real broker.
-KAFKA = export PLIMSOLL_KAFKA="$$(./native/kafka.sh)"
+NATIVE = native="$${ROCKSDB_LIB_DIR:-$$(./native/build.sh)}"; \
+  export ROCKSDB_STATIC=1 ROCKSDB_LIB_DIR="$$native"
+BUILD = ./native/packages.sh build; $(NATIVE)
+TEST = ./native/packages.sh build test; $(NATIVE)
+# Apache Kafka's jars, for what runs against a real broker; without them those tests are loudly skipped.
+KAFKA = if jars="$$(./native/kafka.sh)"; then export PLIMSOLL_KAFKA="$$jars"; fi
 
 .PHONY: help demo test test-long bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
 
