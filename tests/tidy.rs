@@ -63,11 +63,11 @@ fn function_length(file: &Source) -> Vec<String> {
             continue;
         }
         let indent = line.len() - line.trim_start().len();
-        let ends = |line: &&str| {
+        let ends = |line: &str| {
             let own = line.len() - line.trim_start().len();
             own == indent && (line.trim_start().starts_with('}') || line.trim_end().ends_with(['}', ';']))
         };
-        let length = lines[start..].iter().position(|line| ends(&line)).map_or(0, |end| end + 1);
+        let length = lines[start..].iter().position(|line| ends(line)).map_or(0, |end| end + 1);
         if length >= MAX_FUNCTION_LINES {
             found.push(format!("{}:{}: a function of {length} lines", file.path, start + 1));
         }

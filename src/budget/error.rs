@@ -46,14 +46,6 @@ pub enum PlanError {
         /// What each of its rows cannot do without, largest first.
         floors: Vec<Floor>,
     },
-    /// A setting that the plan owns was given by the user.
-    #[error("`{key}` is set by the plan (row `{row}`): remove it and size the row through `Memory` instead")]
-    OwnedSetting {
-        /// The setting, in Kafka's or librdkafka's name.
-        key: String,
-        /// The row that owns it.
-        row: RowId,
-    },
     /// A part of a cgroup's limit was asked for, and no cgroup of this process has a limit.
     #[error("no cgroup of this process has a memory limit: set one or use `Memory::total(bytes)`")]
     NoCgroupLimit,

@@ -52,7 +52,7 @@ fn a_process_far_below_its_line_is_calm_and_its_size_is_known() {
     }));
     ledger.fill(&mut report);
     assert_eq!((report.line, report.tracked), (1 << 40, false));
-    assert_eq!(pressure.read(), super::super::Reading::default());
+    assert_eq!(pressure.read(), super::super::pressure::Reading::default());
     drop(governor);
 }
 

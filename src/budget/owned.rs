@@ -1,5 +1,5 @@
 //! Settings that the plan owns: given by a user they are refused with the row that sets them.
-use super::{PlanError, RowId};
+use super::RowId;
 
 /// Kafka's names first, then librdkafka's, then RocksDB's.
 const OWNED: &[(&str, RowId)] = &[
@@ -40,14 +40,6 @@ pub(crate) fn owned(key: &str) -> Option<RowId> {
     whole.or_else(|| OWNED_PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix))).map(|(_, row)| *row)
 }
 
-/// Refuses a setting that the plan owns.
-pub(crate) fn check_setting(key: &str) -> Result<(), PlanError> {
-    match owned(key) {
-        Some(row) => Err(PlanError::OwnedSetting { key: key.to_owned(), row }),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,11 +64,5 @@ mod tests {
         for key in ["linger.ms", "session.timeout.ms", "commit.interval.ms", "consumer.max.poll.interval.ms"] {
             assert_eq!(owned(key), None, "{key}");
         }
-    }
-
-    #[test]
-    fn the_refusal_names_setting_and_row() {
-        let error = check_setting("producer.batch.size").unwrap_err().to_string();
-        assert!(error.contains("`producer.batch.size`") && error.contains("`producer batches`"), "{error}");
     }
 }

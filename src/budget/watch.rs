@@ -172,10 +172,9 @@ mod tests {
         let (mut watch, row) = watch();
         let mut climbed = Vec::new();
         for _ in 0..60 {
-            if let Wish::Pull(rung, Level::Full) = look(&mut watch, row) {
-                if climbed.last() != Some(&rung) {
-                    climbed.push(rung);
-                }
+            match look(&mut watch, row) {
+                Wish::Pull(rung, Level::Full) if climbed.last() != Some(&rung) => climbed.push(rung),
+                _ => {}
             }
         }
         assert_eq!(climbed, Rung::ALL);
