@@ -6,7 +6,7 @@
 mod counters;
 mod latency;
 
-pub(crate) use counters::{Counter, Counters, Totals};
+pub(crate) use counters::{Counters, Totals};
 pub(crate) use latency::{Latency, LatencyRecorder};
 
 use hdrhistogram::CreationError;
