@@ -23,3 +23,6 @@ pub use store::{StoreRow, StoreView};
 pub use crate::ffi::kafka_error::{Code as KafkaCode, KafkaError};
 #[cfg(target_os = "linux")]
 pub use crate::ffi::kafka_mock::MockCluster;
+
+#[cfg(test)]
+mod tests;
