@@ -165,11 +165,11 @@ mod tests {
         // Room for two such records and an offset: 2 × (11 + 5 + 13) + 60.
         let mut batch = StoreBatch::with_capacity(118);
         let mut at = start();
-        let mut restore = Restore::begin(&backend, &mut batch, &mut at, 1_000);
+        let mut killed = Restore::begin(&backend, &mut batch, &mut at, 1_000);
         for (offset, key) in [b"a", b"b", b"c"].into_iter().enumerate() {
-            restore.apply(Some(key), Some(b"value"), 7, offset.try_into().unwrap()).unwrap();
+            killed.apply(Some(key), Some(b"value"), 7, offset.try_into().unwrap()).unwrap();
         }
-        drop(restore); // the third was never written
+        // It ends here: the third record is never written.
         assert_eq!(at.next, 2);
         assert_eq!(backend.offset(STORE, 2).unwrap().unwrap().offset, 2);
         assert_eq!(value(&backend, b"\0\0\0\x02c"), None);

@@ -1,5 +1,6 @@
 //! Crashes and other processes. Each is a child: this test binary runs itself with the name of a scene in its
 //! environment.
+#![allow(clippy::print_stdout)]
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,5 @@
 //! Whose memory it is, and how little a read makes.
+#![allow(clippy::print_stdout)]
 use plimsoll_alloc::testing::allocations;
 use plimsoll_alloc::{Module, committed_all, is_installed, live_all, purge, threads};
 
