@@ -14,7 +14,8 @@ use crate::worker::control::{Board, Control};
 use crate::worker::failure::RunError;
 use crate::worker::settings::Settings;
 use crate::worker::state::{State, StateCell, StateListener};
-use crate::worker::{Mailbox, REQUESTS};
+use crate::worker::{Mailbox, REQUESTS, panic_text};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -92,8 +93,8 @@ impl App {
         }
         // With one partition a topic: what does not fit now fits never.
         plan(&first_demand(line, &settings, &topology))?;
-        check_state_dir(&settings, &topology)?;
         let only_one = OnlyOne::take()?;
+        check_state_dir(&settings, &topology)?;
         let observed =
             Observed::new(settings.threads).map_err(|error| StartError::System { reason: error.to_string() })?;
         let board = Arc::new(Board {
@@ -118,6 +119,7 @@ impl App {
             metadata,
             polls,
             epoch: None,
+            asked: false,
         };
         let planned = Arc::new(OnceLock::new());
         let with = BringUp {
@@ -127,12 +129,18 @@ impl App {
             observed: observed.clone(),
         };
         board.state.advance(State::Rebalancing);
+        let watched = Arc::clone(&board);
         let join = std::thread::Builder::new()
             .name("plimsoll-control".to_owned())
             .spawn(move || {
                 let _only_one = only_one;
                 let _ = plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine);
-                control.run(with);
+                // A panic here is a fault of this library: whoever waits for the application must hear of its end.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| control.run(with))) {
+                    watched.fail(RunError::Internal { reason: panic_text(panic.as_ref()) });
+                    watched.state.advance(State::PendingError);
+                    watched.state.advance(State::Error);
+                }
             })
             .map_err(|error| StartError::System { reason: error.to_string() })?;
         Ok(Self { board, requests_waker: waker, planned, observed, control: Mutex::new(Some(join)) })

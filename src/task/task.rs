@@ -7,6 +7,10 @@ use crate::base::id::{StoreId, TaskId};
 use crate::node::{Cx, Fault, FaultCell, Port, RawRecord, RecordContext, Source};
 use std::rc::Rc;
 
+/// Numbers the starts of tasks in this process, so that what belongs to an earlier start of a task is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Life(pub(crate) u64);
+
 /// What a task is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -61,6 +65,8 @@ pub(crate) enum StepEnd {
 pub(crate) struct Task {
     /// Which.
     pub(crate) id: TaskId,
+    /// Which start of it this is.
+    pub(crate) life: Life,
     /// What it is doing.
     pub(crate) phase: Phase,
     /// Its inputs.
@@ -77,12 +83,13 @@ impl Task {
     /// Begins with complete queues; `sources` has one node for each queue.
     pub(crate) fn new(
         id: TaskId,
+        life: Life,
         group: PartitionGroup,
         sources: Vec<Rc<dyn Source>>,
         restoring: Vec<StoreId>,
     ) -> Self {
         let phase = if restoring.is_empty() { Phase::Running } else { Phase::Restoring };
-        Self { id, phase, group, restoring, sources, dirty: false }
+        Self { id, life, phase, group, restoring, sources, dirty: false }
     }
 
     /// Whether there is something to commit.

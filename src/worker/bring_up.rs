@@ -5,7 +5,7 @@
 use super::control::{Control, Running, ThreadHandle};
 use super::failure::RunError;
 use super::mailbox::Mailbox;
-use super::message::{COMMANDS, CommitSlot};
+use super::message::{COMMANDS, CommitSlot, REQUESTS};
 use super::purge::Purge;
 use super::restore::RestoreHandle;
 use super::spawn::{RestoreSeed, StreamSeed, spawn_restore, spawn_stream};
@@ -54,6 +54,12 @@ pub(crate) struct BringUp {
     pub(crate) observed: Observed,
 }
 
+/// The input topic with the largest batches, and how large they may be.
+struct Largest {
+    topic: String,
+    bytes: u32,
+}
+
 /// The plan and what is counted against it.
 pub(crate) struct Planned {
     /// The rows.
@@ -68,8 +74,8 @@ impl Control {
         let Some(topics) = self.await_topics()? else { return Ok(None) };
         let handle = self.connect()?;
         let Some(admin) = self.administrator(&handle)? else { return Ok(None) };
-        let max_message_bytes = self.largest_message(&admin, &topics)?;
-        let plan = self.plan(&with, &topics, max_message_bytes)?;
+        let largest = self.largest_message(&admin, &topics)?;
+        let plan = self.plan(&with, &topics, largest)?;
         if !self.await_internal_topics(&admin, &topics)? {
             return Ok(None);
         }
@@ -166,23 +172,38 @@ impl Control {
         }
     }
 
-    fn plan<'w>(&self, with: &'w BringUp, topics: &TopicPlan, max_message_bytes: u32) -> Result<&'w Planned, RunError> {
-        let demand = self.demand(with.line, topics, max_message_bytes);
-        let plan = plan(&demand).map_err(|error| RunError::Plan(Arc::new(error)))?;
+    /// The plan with every number known. Where only the size of one topic's records is in the way, that topic is named.
+    fn plan<'w>(&self, with: &'w BringUp, topics: &TopicPlan, largest: Largest) -> Result<&'w Planned, RunError> {
+        let demand = self.demand(with.line, topics, largest.bytes);
+        let plan = plan(&demand).map_err(|error| {
+            let usual = Demand { max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES, ..demand };
+            match plan(&usual) {
+                Ok(fits) if largest.bytes > DEFAULT_MAX_MESSAGE_BYTES => RunError::TopicExceedsFrame {
+                    topic: largest.topic,
+                    max_message_bytes: u64::from(largest.bytes),
+                    frame_bytes: fits.sizes().oversize_bytes as u64,
+                },
+                _ => RunError::Plan(Arc::new(error)),
+            }
+        })?;
         let ledger = Arc::new(Ledger::new(&plan));
         Ok(with.planned.get_or_init(|| Planned { plan, ledger }))
     }
 
-    /// Largest record batch that an input topic accepts, in bytes; Kafka's default where the brokers do not tell.
-    fn largest_message(&self, admin: &Admin, topics: &TopicPlan) -> Result<u32, RunError> {
+    /// Which input topic accepts the largest batches; Kafka's default where the brokers do not tell.
+    fn largest_message(&self, admin: &Admin, topics: &TopicPlan) -> Result<Largest, RunError> {
+        let usual = Largest { topic: String::new(), bytes: DEFAULT_MAX_MESSAGE_BYTES };
         if !admin.offered(ApiKey::DescribeConfigs) {
-            return Ok(DEFAULT_MAX_MESSAGE_BYTES);
+            return Ok(usual);
         }
         let internal = |name: &String| topics.internal.iter().any(|topic| topic.name == *name);
         let names: Vec<&str> = topics.partitions.keys().filter(|name| !internal(name)).map(String::as_str).collect();
         let configs = admin.configs(&names).map_err(|error| client(&error))?;
-        let sizes = configs.iter().filter_map(|topic| topic.get("max.message.bytes")?.parse().ok());
-        Ok(sizes.max().unwrap_or(DEFAULT_MAX_MESSAGE_BYTES))
+        let sizes = names.iter().zip(&configs).filter_map(|(name, config)| {
+            let bytes = config.get("max.message.bytes")?.parse().ok()?;
+            Some(Largest { topic: (*name).to_owned(), bytes })
+        });
+        Ok(sizes.max_by_key(|largest| largest.bytes).unwrap_or(usual))
     }
 
     fn demand(&self, line: Line, topics: &TopicPlan, max_message_bytes: u32) -> Demand {
@@ -288,7 +309,7 @@ impl Control {
     ) -> Result<(Vec<ThreadHandle>, RestoreHandle), RunError> {
         let oversize = Oversize::new(plan.sizes().oversize_bytes);
         let polls = PollSet::new().map_err(|error| internal(&error))?;
-        let restore_box = Mailbox::new(COMMANDS, polls.waker());
+        let restore_box = Mailbox::new(REQUESTS, polls.waker());
         let restore = spawn_restore(
             RestoreSeed {
                 settings: Arc::clone(&self.settings),
@@ -311,6 +332,7 @@ impl Control {
             backend,
             control: self.requests.clone(),
             restore: restore_box,
+            lives: Arc::default(),
         };
         let mut threads = Vec::with_capacity(self.settings.threads);
         for index in 0..self.settings.threads {

@@ -22,6 +22,7 @@ use crate::net::PollSet;
 use crate::observe::Observed;
 use crate::topology::Topology;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -65,7 +66,8 @@ impl Board {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
 
-    fn fail(&self, error: RunError) {
+    /// Notes why the application ends; the first reason stays.
+    pub(crate) fn fail(&self, error: RunError) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
@@ -101,6 +103,8 @@ pub(crate) struct Control {
     pub(crate) polls: PollSet,
     /// The assignment in force, under which commits may be sent.
     pub(crate) epoch: Option<Epoch>,
+    /// Whether the failure handler was asked about what ends the application.
+    pub(crate) asked: bool,
 }
 
 impl Control {
@@ -114,8 +118,7 @@ impl Control {
             }
             Ok(None) => self.ended(None),
             Err(error) => {
-                let failure = Failure { task: None, error: error.clone() };
-                let _ = (self.settings.on_failure)(&failure);
+                self.ask_at_the_end(&error);
                 self.ended(Some(error));
             }
         }
@@ -197,6 +200,11 @@ impl Control {
                     }
                 }
                 Request::Running { thread, epoch } => self.thread_runs(running, thread, epoch),
+                Request::Reopen { thread, task, epoch } if Some(epoch) == self.epoch => {
+                    self.start_again(running, thread, task)?;
+                }
+                // The next assignment deals the task anew.
+                Request::Reopen { .. } => {}
                 Request::Failed { thread, failure } => self.failed(running, thread, failure)?,
                 Request::OutOfRange { thread, task, source, topic, partition, offset } => {
                     let position = self.reset_position(source, &topic, partition, offset)?;
@@ -227,27 +235,48 @@ impl Control {
     }
 
     fn failed(&mut self, running: &mut Running, thread: usize, failure: Failure) -> Result<(), RunError> {
-        let response = (self.settings.on_failure)(&failure);
+        let response = self.ask(&failure);
         let Some(task) = failure.task.filter(|_| response == FailureResponse::ReplaceThread) else {
             return Err(failure.error);
         };
-        let held = running.threads.get(thread).is_some_and(|handle| handle.tasks.contains(&task));
-        if held && self.epoch.is_some() {
-            let start = self.task_starts(running, &[task])?.pop();
-            if let Some(start) = start {
-                if let Some(handle) = running.threads.get_mut(thread) {
-                    handle.running = false;
-                }
-                self.board.state.advance(State::Rebalancing);
-                send(running, thread, Command::Restart(start))?;
-            }
+        self.asked = false;
+        // Between two assignments nothing starts: the next one finds that the task is missing.
+        if self.epoch.is_some() { self.start_again(running, thread, task) } else { Ok(()) }
+    }
+
+    /// Lets a thread begin one of its tasks again from its last commit.
+    fn start_again(&mut self, running: &mut Running, thread: usize, task: TaskId) -> Result<(), RunError> {
+        if !running.threads.get(thread).is_some_and(|handle| handle.tasks.contains(&task)) {
+            return Ok(());
         }
-        Ok(())
+        let Some(start) = self.task_starts(running, &[task])?.pop() else { return Ok(()) };
+        if let Some(handle) = running.threads.get_mut(thread) {
+            handle.running = false;
+        }
+        self.board.state.advance(State::Rebalancing);
+        send(running, thread, Command::Restart(start))
+    }
+
+    /// Asks the user's handler, once for each failure. A handler that panics has chosen to close.
+    fn ask(&mut self, failure: &Failure) -> FailureResponse {
+        self.asked = true;
+        let handler = &self.settings.on_failure;
+        catch_unwind(AssertUnwindSafe(|| handler(failure))).unwrap_or(FailureResponse::ShutdownClient)
+    }
+
+    /// The same for what ends the application and belongs to no task, unless the handler was asked already.
+    fn ask_at_the_end(&mut self, error: &RunError) {
+        if !self.asked {
+            let _ = self.ask(&Failure { task: None, error: error.clone() });
+        }
     }
 
     /// Ends everything in order: threads commit, the group is left, the database closes, the line is let go.
     fn end(&mut self, mut running: Running, error: Option<RunError>) {
         let failed = error.is_some();
+        if let Some(error) = &error {
+            self.ask_at_the_end(error);
+        }
         self.board.state.advance(if failed { State::PendingError } else { State::PendingShutdown });
         if let Some(error) = &error {
             self.board.fail(error.clone());

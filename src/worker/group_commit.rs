@@ -4,6 +4,7 @@
 use super::control::{Control, Running};
 use super::failure::RunError;
 use super::message::{CommitOutcome, CommitPhase};
+use super::state::State;
 use crate::base::partition::TopicPartition;
 use crate::client::membership::{CommitOffset, CommitOutcome as Outcome, CommitRefused, Ticket};
 use crate::client::offsets_metadata::OffsetsMetadata;
@@ -97,6 +98,10 @@ impl Control {
             }
         };
         let pending = running.commits.swap_remove(index);
+        if matches!(outcome, CommitOutcome::Done) && self.board.state.get() == State::Running {
+            // Whatever librdkafka last complained of has passed.
+            self.board.wait_for(None);
+        }
         if let (CommitOutcome::Done, Some(handle)) = (&outcome, running.threads.get(pending.thread)) {
             running.purge.committed(&handle.slot.lock().offsets);
         }

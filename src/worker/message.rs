@@ -2,6 +2,7 @@
 use super::failure::{Failure, RunError};
 use crate::base::id::{SourceId, StoreId, TaskId};
 use crate::client::membership::Epoch;
+use crate::task::task::Life;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Commands that may wait for a thread: at most one assignment, one revocation and a message for each store of its tasks.
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Restored {
         /// The task.
         task: TaskId,
+        /// Its life, as it was given when the restore was asked for: the task may have begun again since.
+        life: Life,
         /// Its store.
         store: StoreId,
     },
@@ -63,6 +66,8 @@ pub(crate) enum Command {
     RestoreFailed {
         /// The task.
         task: TaskId,
+        /// Its life.
+        life: Life,
         /// Why.
         error: RunError,
     },
@@ -102,6 +107,15 @@ pub(crate) enum Request {
     Running {
         /// Index of the thread.
         thread: usize,
+        /// The assignment.
+        epoch: Epoch,
+    },
+    /// A task that the thread was to keep is not there: it was closed uncommitted meanwhile and has to start again.
+    Reopen {
+        /// Index of the thread.
+        thread: usize,
+        /// The task.
+        task: TaskId,
         /// The assignment.
         epoch: Epoch,
     },

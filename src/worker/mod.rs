@@ -23,3 +23,4 @@ mod turn;
 
 pub(crate) use mailbox::Mailbox;
 pub(crate) use message::REQUESTS;
+pub(crate) use turn::panic_text;

@@ -143,22 +143,23 @@ impl ThreadPort {
         record: &OutBytes<'_>,
     ) -> Flow {
         loop {
-            let answer = {
+            let (topic, answer) = {
                 let inner = &mut *self.inner.borrow_mut();
                 let Some((topic, slot)) = pick(inner) else { return Err(Fault::Produce) };
-                append_once(inner, topic, slot, partition, record)
+                (topic, append_once(inner, topic, slot, partition, record))
             };
             match answer {
                 Ok(()) => return Ok(()),
                 Err(AppendError::Full | AppendError::NotReady) => self.pump()?,
-                Err(error) => return Err(self.refuse(&error)),
+                Err(error) => return Err(self.refuse(topic, &error)),
             }
         }
     }
 
     #[cold]
-    fn refuse(&self, error: &AppendError) -> Fault {
-        *self.failure.borrow_mut() = Some(error.to_string());
+    fn refuse(&self, topic: OutTopic, error: &AppendError) -> Fault {
+        let text = format!("{}: {error}", self.inner.borrow().producer.topic_name(topic));
+        *self.failure.borrow_mut() = Some(text);
         if matches!(error, AppendError::TooLarge { .. }) { Fault::TooLarge } else { Fault::Produce }
     }
 }
@@ -171,10 +172,11 @@ fn append_once(
     partition: Option<u32>,
     record: &OutBytes<'_>,
 ) -> Result<(), AppendError> {
+    // Of a topic whose partitions are not known the producer refuses any, and says so once it was asked for too long.
     let partition = match (partition, record.key) {
         (Some(partition), _) => partition,
-        (None, Some(key)) => partition_for(key, inner.producer.partitions(topic).ok_or(AppendError::NotReady)?),
-        (None, None) => inner.producer.sticky_partition(topic, bytes_of(record)).ok_or(AppendError::NotReady)?,
+        (None, Some(key)) => inner.producer.partitions(topic).map_or(0, |count| partition_for(key, count)),
+        (None, None) => inner.producer.sticky_partition(topic, bytes_of(record)).unwrap_or(0),
     };
     let record =
         OutRecord { key: record.key, value: record.value, headers: record.headers, timestamp: record.timestamp };

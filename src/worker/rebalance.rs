@@ -41,13 +41,14 @@ impl Control {
     /// Every thread commits and parks before the group goes on; one that stays silent loses its commit.
     pub(super) fn revoke(&mut self, running: &mut Running) -> Result<(), RunError> {
         self.board.state.advance(State::Rebalancing);
-        if let Some(epoch) = self.epoch {
+        // Taken: a task that fails from here on starts again with the next assignment and not before.
+        if let Some(epoch) = self.epoch.take() {
             for thread in 0..running.threads.len() {
                 send(running, thread, Command::Revoke { epoch })?;
             }
             let give_up = self.clock.mono_ms() + self.settings.max_poll_interval_ms / 2;
             let silent = |t: &ThreadHandle| t.revoked != Some(epoch) && !t.ended;
-            while running.threads.iter().any(silent) && self.clock.mono_ms() < give_up && !self.closing() {
+            while running.threads.iter().any(silent) && self.clock.mono_ms() < give_up {
                 self.inner_round(running)?;
             }
             for thread in 0..running.threads.len() {
@@ -60,7 +61,6 @@ impl Control {
                 self.inner_round(running)?;
             }
         }
-        self.epoch = None;
         running.membership.complete_revoke().map_err(|error| client(&error))
     }
 

@@ -18,6 +18,7 @@ use crate::store::error::StoreError;
 use crate::store::restore::{Restore, RestorePosition};
 use crate::store::rocks_upkeep::Upkeep;
 use crate::task::intake::Intake;
+use crate::task::task::Life;
 use crate::topology::Topology;
 use crate::wire::RecordCursor;
 use plimsoll_alloc::Module;
@@ -31,15 +32,17 @@ pub(crate) enum RestoreCommand {
     Restore {
         /// The task.
         task: TaskId,
+        /// Which start of it.
+        life: Life,
         /// Its store.
         store: StoreId,
         /// The thread to tell.
         owner: Mailbox<Command>,
     },
-    /// The task has left: forget its jobs. What is in the database stays.
+    /// The task has left: forget the jobs of this start of it. What is in the database stays.
     Cancel {
-        /// The task.
-        task: TaskId,
+        /// Which start.
+        life: Life,
     },
     /// End.
     Stop,
@@ -73,6 +76,7 @@ const STALE_MS: i64 = 12 * 60 * 60 * 1000;
 /// A store of a task on its way to be complete.
 pub(crate) struct Job {
     task: TaskId,
+    life: Life,
     store: StoreId,
     topic: String,
     owner: Mailbox<Command>,
@@ -135,22 +139,21 @@ impl RestoreThread {
     fn obey(&mut self) {
         while let Some(command) = self.commands.take() {
             match command {
-                RestoreCommand::Restore { task, store, owner } => self.begin(task, store, owner),
-                RestoreCommand::Cancel { task } => {
-                    while let Some(index) = self.jobs.iter().position(|job| job.task == task) {
-                        self.forget(index);
-                    }
-                }
+                RestoreCommand::Restore { task, life, store, owner } => self.begin(task, life, store, owner),
+                RestoreCommand::Cancel { life } => self.forget_all(|job| job.life == life),
                 RestoreCommand::Stop => self.ending = true,
             }
         }
     }
 
-    fn begin(&mut self, task: TaskId, store: StoreId, owner: Mailbox<Command>) {
+    /// A job for the same store that is still there belongs to an earlier start, on another thread maybe: two writers of one
+    /// partition must not be.
+    fn begin(&mut self, task: TaskId, life: Life, store: StoreId, owner: Mailbox<Command>) {
+        self.forget_all(|job| job.task == task && job.store == store);
         let changelog = self.topology.store(store).and_then(|spec| spec.changelog());
         let topic = changelog.map(|name| name.full(&self.settings.application_id)).unwrap_or_default();
         let wanted = self.metadata.want_topic(&topic);
-        self.jobs.push(Job { task, store, topic, owner, reading: None, ask_at: i64::MIN });
+        self.jobs.push(Job { task, life, store, topic, owner, reading: None, ask_at: i64::MIN });
         if let Err(error) = wanted {
             self.fail(self.jobs.len() - 1, RunError::Client { reason: error.to_string() });
         }
@@ -165,9 +168,15 @@ impl RestoreThread {
         job
     }
 
+    fn forget_all(&mut self, which: impl Fn(&Job) -> bool) {
+        while let Some(index) = self.jobs.iter().position(&which) {
+            self.forget(index);
+        }
+    }
+
     fn fail(&mut self, index: usize, error: RunError) {
         let job = self.forget(index);
-        let _ = job.owner.post(Command::RestoreFailed { task: job.task, error });
+        let _ = job.owner.post(Command::RestoreFailed { task: job.task, life: job.life, error });
     }
 
     fn fail_all(&mut self, error: &RunError) {
@@ -180,7 +189,8 @@ impl RestoreThread {
     fn ask_bounds(&mut self) {
         let now = self.clock.mono_ms();
         let mut index = 0;
-        while index < self.jobs.len() {
+        // A question may take long: what this thread is told goes first.
+        while index < self.jobs.len() && self.commands.is_empty() {
             let job = &self.jobs[index];
             if job.reading.is_some() || job.ask_at > now {
                 index += 1;
@@ -329,8 +339,14 @@ impl RestoreThread {
             let written = self.write_end(index);
             match written {
                 Ok(()) => {
-                    let job = self.forget(index);
-                    let _ = job.owner.post(Command::Restored { task: job.task, store: job.store });
+                    let job = &self.jobs[index];
+                    let done = Command::Restored { task: job.task, life: job.life, store: job.store };
+                    // A full box empties when its thread has its turn: told again then.
+                    if job.owner.post(done).is_ok() {
+                        self.forget(index);
+                    } else {
+                        index += 1;
+                    }
                 }
                 Err(error) => self.fail(index, store_error(&error)),
             }

@@ -125,6 +125,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         commit_at,
         fewer_partitions: false,
         allocated: (0, 0),
+        awaited: Vec::new(),
         told_running: false,
         ending: false,
         shared: seed.shared,

@@ -1,5 +1,6 @@
 //! The states of an application, as Kafka Streams names them, and who may be told.
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -93,7 +94,8 @@ impl StateCell {
         };
         self.shared.changed.notify_all();
         if let Some(listener) = &self.shared.listener {
-            listener(next, old);
+            // It is the user's: a panic in it is printed by the process's hook and must not end the thread that told.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(next, old)));
         }
         true
     }

@@ -24,6 +24,7 @@ use crate::topology::Topology;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// What every stream thread of a process shares.
 #[derive(Clone)]
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) control: Mailbox<Request>,
     /// To the restore thread.
     pub(crate) restore: Mailbox<RestoreCommand>,
+    /// The next task's life.
+    pub(crate) lives: Arc<AtomicU64>,
 }
 
 /// A stream thread's own things. Built on the thread itself, so that its memory is its own.
@@ -71,6 +74,8 @@ pub(crate) struct StreamThread {
     pub(super) fewer_partitions: bool,
     /// Bytes and calls of this thread's allocations that were shown already.
     pub(super) allocated: (u64, u64),
+    /// Tasks of the assignment that are closed and not started again yet.
+    pub(super) awaited: Vec<TaskId>,
     /// Whether the assignment's end of restoring was told.
     pub(super) told_running: bool,
     pub(super) ending: bool,

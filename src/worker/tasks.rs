@@ -8,9 +8,10 @@ use crate::client::membership::Epoch;
 use crate::node::{WireSettings, Wired};
 use crate::task::group::PartitionGroup;
 use crate::task::queue::{PartitionQueue, QueueStart};
-use crate::task::task::{Phase, Task};
+use crate::task::task::{Life, Phase, Task};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl StreamThread {
     /// Does what it was told since the last turn.
@@ -20,8 +21,12 @@ impl StreamThread {
                 Command::Assign { epoch, keep, start } => self.assign(epoch, &keep, start)?,
                 Command::Revoke { epoch } => self.revoke(epoch)?,
                 Command::Lost => self.close_all(),
-                Command::Restored { task, store } => self.restored(task, store),
-                Command::RestoreFailed { task, error } => self.fail_task(task, error)?,
+                Command::Restored { task, life, store } => self.restored(task, life, store),
+                Command::RestoreFailed { task, life, error } => {
+                    if self.task_index(task).is_some_and(|index| self.tasks[index].life == life) {
+                        self.fail_task(task, error)?;
+                    }
+                }
                 Command::Position { task, topic, partition, offset } => {
                     self.reposition(task, &topic, partition, offset)
                 }
@@ -44,6 +49,11 @@ impl StreamThread {
         self.told_running = false;
         for index in 0..self.tasks.len() {
             self.resume(index);
+        }
+        // What is to be kept may have been closed uncommitted since the control thread dealt: a failure, a refused commit.
+        self.awaited = keep.iter().copied().filter(|id| self.task_index(*id).is_none()).collect();
+        for task in &self.awaited {
+            self.tell(Request::Reopen { thread: self.index, task: *task, epoch });
         }
         for task in start {
             self.start(task)?;
@@ -81,6 +91,7 @@ impl StreamThread {
     /// Takes a task over: wires its subtopology if it is the first of it here, opens its inputs, has its stores restored.
     fn start(&mut self, start: TaskStart) -> Result<(), RunError> {
         self.close_task(start.id);
+        self.awaited.retain(|id| *id != start.id);
         self.told_running = false;
         let wired = self.wire(start.id.subtopology)?;
         let topology = Arc::clone(&self.shared.topology);
@@ -114,14 +125,15 @@ impl StreamThread {
             .copied()
             .filter(|store| topology.store(*store).is_some_and(|spec| spec.logged))
             .collect();
+        let life = Life(self.shared.lives.fetch_add(1, Ordering::Relaxed));
         for store in &logged {
-            let ask = RestoreCommand::Restore { task: start.id, store: *store, owner: self.commands.clone() };
+            let ask = RestoreCommand::Restore { task: start.id, life, store: *store, owner: self.commands.clone() };
             if self.shared.restore.post(ask).is_err() {
                 return Err(RunError::Internal { reason: "the restore thread's box is full".to_owned() });
             }
         }
         let group = PartitionGroup::new(queues, self.shared.settings.max_task_idle_ms);
-        self.tasks.push(Task::new(start.id, group, sources, logged));
+        self.tasks.push(Task::new(start.id, life, group, sources, logged));
         self.tasks.sort_by_key(|task| task.id);
         if let Some(index) = self.task_index(start.id) {
             self.open_inputs(index);
@@ -163,9 +175,12 @@ impl StreamThread {
         Ok(wired)
     }
 
-    fn restored(&mut self, id: TaskId, store: StoreId) {
+    fn restored(&mut self, id: TaskId, life: Life, store: StoreId) {
         let Some(index) = self.task_index(id) else { return };
         let task = &mut self.tasks[index];
+        if task.life != life {
+            return;
+        }
         task.restoring.retain(|waiting| *waiting != store);
         if task.restoring.is_empty() && task.phase == Phase::Restoring {
             task.phase = Phase::Running;
@@ -185,7 +200,7 @@ impl StreamThread {
 
     /// Tells once that every task of the assignment is processing.
     pub(super) fn tell_running(&mut self) {
-        let all = self.tasks.iter().all(|task| task.phase == Phase::Running);
+        let all = self.awaited.is_empty() && self.tasks.iter().all(|task| task.phase == Phase::Running);
         if let Some(epoch) = self.epoch.filter(|_| all && !self.told_running) {
             self.told_running = true;
             self.tell(Request::Running { thread: self.index, epoch });
@@ -195,6 +210,7 @@ impl StreamThread {
     /// The task is closed without committing, and the control thread is told why. Only a fault of the thread itself is an error.
     pub(super) fn fail_task(&mut self, id: TaskId, error: RunError) -> Result<(), RunError> {
         self.close_task(id);
+        self.awaited.push(id);
         self.report(Some(id), error);
         Ok(())
     }
@@ -213,7 +229,7 @@ impl StreamThread {
             }
         }
         if !task.restoring.is_empty() {
-            let _ = self.shared.restore.post(RestoreCommand::Cancel { task: id });
+            let _ = self.shared.restore.post(RestoreCommand::Cancel { life: task.life });
         }
         let topology = Arc::clone(&self.shared.topology);
         if let Some(subtopology) = topology.subtopologies().get(id.subtopology as usize) {
@@ -227,5 +243,6 @@ impl StreamThread {
             let id = task.id;
             self.close_task(id);
         }
+        self.awaited.clear();
     }
 }

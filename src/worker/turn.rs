@@ -196,7 +196,15 @@ impl StreamThread {
                 offset: *offset,
                 reason: parked.as_ref().map(ToString::to_string).unwrap_or_default(),
             };
-            if (self.shared.settings.on_undecodable)(&record) == DeserializationResponse::Continue {
+            let handler = &self.shared.settings.on_undecodable;
+            let response = match catch_unwind(AssertUnwindSafe(|| handler(&record))) {
+                Ok(response) => response,
+                Err(panic) => {
+                    let reason = panic_text(panic.as_ref());
+                    return self.fail_task(id, RunError::Panicked { task: id, reason });
+                }
+            };
+            if response == DeserializationResponse::Continue {
                 self.count(|counters| counters.skipped.add(1));
                 let skipped = self.tasks[index].skip(&mut self.fetcher, queue);
                 return match skipped {
@@ -266,7 +274,7 @@ impl StreamThread {
 }
 
 /// What a panic said.
-pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
