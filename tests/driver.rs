@@ -1,5 +1,6 @@
 //! Topologies in the driver: what a user of Kafka Streams expects of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use plimsoll::StartError;
 use plimsoll::prelude::*;
 use plimsoll::testing::{Driver, DriverError};
 use std::time::Duration;
@@ -284,4 +285,16 @@ fn a_topology_is_shared_between_threads() {
     for thread in threads {
         assert_eq!(thread.join().unwrap(), "a1 a2");
     }
+}
+
+/// This test program does not install the allocator: the driver needs none, an application under a line does.
+#[test]
+fn an_application_without_the_allocator_is_refused_and_told_the_line_to_add() {
+    let state = tempfile::tempdir().unwrap();
+    let topology = word_count(Materialized::named("counts"));
+    let builder = App::builder("app", "127.0.0.1:1").memory(Memory::total(96 * MIB)).state_dir(state.path());
+    let error = builder.start(topology).map(|_| ()).unwrap_err();
+    assert!(matches!(error, StartError::AllocatorNotInstalled(_)), "{error:?}");
+    let expected = "; put plimsoll::install_allocator!() into the binary, or choose Memory::planned, which only plans";
+    assert!(error.to_string().ends_with(expected), "{error}");
 }

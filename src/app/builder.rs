@@ -62,6 +62,7 @@ pub(crate) fn default_settings(application_id: &str, bootstrap: &str) -> Setting
         max_poll_interval_ms: 300_000,
         linger_ms: 0,
         delivery_timeout_ms: 120_000,
+        max_block_ms: 60_000,
         request_timeout_ms: 30_000,
         fetch_max_wait_ms: 500,
         compression: Compression::None,

@@ -70,6 +70,7 @@ fn apply_known(settings: &mut Settings, key: &str, value: &str) -> Result<(), St
         }
         "linger.ms" => settings.linger_ms = number(key, value, 0, "milliseconds, at least 0")?,
         "delivery.timeout.ms" => settings.delivery_timeout_ms = number(key, value, 1, "milliseconds, at least 1")?,
+        "max.block.ms" => settings.max_block_ms = number(key, value, 0, "milliseconds, at least 0")?,
         "request.timeout.ms" => settings.request_timeout_ms = number(key, value, 1, "milliseconds, at least 1")?,
         "fetch.max.wait.ms" => settings.fetch_max_wait_ms = number(key, value, 0, "milliseconds, at least 0")?,
         "compression.type" => {

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) linger_ms: i64,
     /// `delivery.timeout.ms` of the producer.
     pub(crate) delivery_timeout_ms: i64,
+    /// `max.block.ms` of the producer: how long a topic to write to may stay unknown.
+    pub(crate) max_block_ms: i64,
     /// `request.timeout.ms`.
     pub(crate) request_timeout_ms: i64,
     /// `fetch.max.wait.ms`.

@@ -92,6 +92,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         compression: settings.compression,
         linger_ms: settings.linger_ms,
         delivery_timeout_ms: settings.delivery_timeout_ms,
+        topic_timeout_ms: settings.max_block_ms,
         request_timeout_ms: settings.request_timeout_ms,
         client_id: settings.client_id.clone(),
         ..ProducerSettings::new(sizes.batch_bytes, sizes.batches_per_thread)
