@@ -129,20 +129,7 @@ impl App {
             observed: observed.clone(),
         };
         board.state.advance(State::Rebalancing);
-        let watched = Arc::clone(&board);
-        let join = std::thread::Builder::new()
-            .name("plimsoll-control".to_owned())
-            .spawn(move || {
-                let _only_one = only_one;
-                let _ = plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine);
-                // A panic here is a fault of this library: whoever waits for the application must hear of its end.
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| control.run(with))) {
-                    watched.fail(RunError::Internal { reason: panic_text(panic.as_ref()) });
-                    watched.state.advance(State::PendingError);
-                    watched.state.advance(State::Error);
-                }
-            })
-            .map_err(|error| StartError::System { reason: error.to_string() })?;
+        let join = spawn_control(control, with, only_one)?;
         Ok(Self { board, requests_waker: waker, planned, observed, control: Mutex::new(Some(join)) })
     }
 
@@ -222,6 +209,23 @@ impl Drop for App {
     fn drop(&mut self) {
         let _ = self.close(Duration::from_secs(10));
     }
+}
+
+/// Starts the control thread, which holds the process's one place until everything has ended.
+fn spawn_control(control: Control, with: BringUp, only_one: OnlyOne) -> Result<JoinHandle<()>, StartError> {
+    let board = Arc::clone(&control.board);
+    let run = move || {
+        let _only_one = only_one;
+        let _ = plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine);
+        // A panic here is a fault of this library: whoever waits for the application must hear of its end.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| control.run(with))) {
+            board.fail(RunError::Internal { reason: panic_text(panic.as_ref()) });
+            board.state.advance(State::PendingError);
+            board.state.advance(State::Error);
+        }
+    };
+    let thread = std::thread::Builder::new().name("plimsoll-control".to_owned());
+    thread.spawn(run).map_err(|error| StartError::System { reason: error.to_string() })
 }
 
 /// The least that the application needs, before the brokers have told the numbers of partitions.

@@ -30,6 +30,10 @@ impl StreamThread {
         self.drain()?;
         self.flush()?;
         self.check_acknowledgements()?;
+        if !self.tasks.iter().any(|task| task.needs_commit()) {
+            // All that had something to commit has failed on the way.
+            return Ok(());
+        }
         match self.commit_offsets()? {
             CommitOutcome::Done => self.write_stores(),
             CommitOutcome::Rebalancing => Ok(()),
