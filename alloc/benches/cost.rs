@@ -4,7 +4,7 @@
 //! Cases: `home` (Rust's allocator on a home thread), `c_malloc_home` (C's malloc there), `tagged_mixed` (in a scope of a
 //! foreign module), `two_threads_home` (two home threads at once; the slower one counts).
 //!
-//! `cargo run --release -p plimsoll-alloc --example alloc_bench -- --batches 200`
+//! `cargo bench -p plimsoll-alloc --bench cost -- --batches 200`
 
 use clap::Parser;
 use plimsoll_alloc::{Module, Plimsoll, bind_home, probe, scope};
@@ -27,6 +27,9 @@ struct Arguments {
     /// Pairs a batch.
     #[arg(long, default_value_t = 10_000)]
     pairs: usize,
+    /// What cargo passes to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 const SIZES: [usize; 7] = [16, 64, 128, 256, 512, 1024, 4096];
