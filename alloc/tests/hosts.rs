@@ -209,6 +209,47 @@ fn less_address_space_makes_smaller_windows() {
     run_test(&mut shell);
 }
 
+/// When the process may map nothing more, allocations fail as C defines it, and succeed again once it may.
+#[test]
+fn running_out_of_address_space_is_survived() {
+    run_test(&mut child("runs_out_of_address_space"));
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn runs_out_of_address_space() {
+    works();
+    // Blocks of one size class of pages each: jemalloc needs metadata for every one of them.
+    let mut blocks: Vec<*mut libc::c_void> = Vec::with_capacity(1 << 20);
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let mapped = statm.split(' ').next().and_then(|pages| pages.parse::<u64>().ok()).unwrap() * 4096;
+    let limit = |bytes| {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the limit lives for the call.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    };
+    limit(mapped + (64 << 10));
+    let mut refused = 0;
+    for round in 0..1 << 20 {
+        let _scope = scope(Module::ALL[round % Module::COUNT]);
+        // SAFETY: any size may be asked for; what is not null is freed below.
+        let block = std::hint::black_box(unsafe { libc::malloc(16 << 10) });
+        if block.is_null() {
+            refused += 1;
+            if refused > 100 {
+                break;
+            }
+        } else {
+            blocks.push(block);
+        }
+    }
+    // SAFETY: live blocks, freed once.
+    blocks.drain(..).for_each(|block| unsafe { libc::free(block) });
+    limit(libc::RLIM_INFINITY);
+    assert!(refused > 100, "the limit was never felt");
+    works();
+}
+
 /// The environment may override jemalloc's options; the probe notices every one the tracking needs.
 #[test]
 fn other_options_are_a_typed_error() {

@@ -21,6 +21,8 @@ static SYMBOLS: Symbols = [(c"malloc", Address(ptr::null())); 11];
 
 const THREADS: usize = 4;
 const BLOCKS: usize = 32;
+/// Steps of a program: more would only make it slow.
+const STEPS: usize = 300;
 
 #[derive(Clone, Copy)]
 struct Block {
@@ -191,7 +193,7 @@ fuzz_target!(|program: &[u8]| {
     }
     let mut workers: Vec<Worker> = (0..THREADS).map(|_| Worker::new()).collect();
     let mut blocks: [Option<Block>; BLOCKS] = [None; BLOCKS];
-    for step in program.chunks_exact(4) {
+    for step in program.chunks_exact(4).take(STEPS) {
         let thread = usize::from(step[0] >> 6);
         let module = Module::ALL[usize::from(step[1]) % Module::COUNT];
         let slot = usize::from(step[2]) % BLOCKS;
