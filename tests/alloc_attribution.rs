@@ -4,7 +4,7 @@
 mod support;
 
 use plimsoll::prelude::*;
-use plimsoll_alloc::{live_all, purge, rss_identity, threads};
+use plimsoll_alloc::{Module, live_all, purge, rss_identity, threads};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use support::load::{self, Load};
@@ -37,7 +37,7 @@ fn count_words(bootstrap: &str, name: &str, look: impl FnOnce(&App)) {
         .start(builder.build().unwrap())
         .unwrap();
     let deadline = Instant::now() + PATIENCE;
-    while app.stats().records_in < LOAD.records || app.stats().commits < 3 {
+    while app.stats().records_in < LOAD.records || app.stats().commits == 0 {
         assert!(!app.state().is_final(), "{:?}", app.failure());
         assert!(Instant::now() < deadline, "{:?} {:?}", app.stats(), app.waiting_for());
         std::thread::sleep(Duration::from_millis(5));
@@ -66,7 +66,7 @@ fn every_thread_and_every_byte_has_its_module() {
     // What the libraries make once a process, and keep, belongs to the first run.
     count_words(bootstrap, "first", |_| ());
     let before = live();
-    count_words(bootstrap, "second", |_| {
+    count_words(bootstrap, "second", |app| {
         every_thread_has_its_module();
         let grown: [i64; Module::COUNT] = {
             let now = live();
@@ -84,8 +84,9 @@ fn every_thread_and_every_byte_has_its_module() {
         ] {
             assert!(grown[module.index()] >= at_least, "{module}: {by_name:?}");
         }
-        // The host's own: builder, topology, closures, the thread-local data of threads.
-        assert!(grown[Module::App.index()] <= 512 * KIB, "{by_name:?}");
+        // The host's own: builder, topology, closures, the thread-local data of threads; and the threads' caches.
+        let caches = app.plan().unwrap().row(plimsoll::RowId::ThreadCaches).unwrap().bytes;
+        assert!(grown[Module::App.index()] <= caches.cast_signed() + 256 * KIB, "{by_name:?}, caches {caches}");
         let rss = rss_identity().unwrap();
         assert!(rss.unexplained().unsigned_abs() * 100 <= rss.anonymous, "{rss:?}: {}", rss.unexplained());
     });
@@ -103,11 +104,15 @@ fn every_thread_has_its_module() {
     let all = threads();
     println!("{all:?}");
     for (_, name, module) in &all {
+        if (name.as_str(), *module) == ("plimsoll-contro", Module::Store) {
+            continue; // RocksDB's timer: born in Store, named like the thread that opened the database
+        }
         if let Some(expected) = expected(name) {
             assert_eq!(*module, expected, "thread {name}: {all:?}");
         }
     }
     for needed in ["rdk:", "rocksdb:", "plimsoll-stream", "plimsoll-restor", "plimsoll-contro", "plimsoll-govern"] {
-        assert!(all.iter().any(|(_, name, _)| name.starts_with(needed)), "no thread {needed}: {all:?}");
+        let found = all.iter().find(|(_, name, module)| name.starts_with(needed) && Some(*module) == expected(name));
+        assert!(found.is_some(), "no thread {needed}: {all:?}");
     }
 }
