@@ -15,17 +15,21 @@ pub(crate) mod ffi;
 pub(crate) mod wire;
 // Row 2.
 pub(crate) mod arena;
+#[cfg(target_os = "linux")]
 pub(crate) mod net;
 pub(crate) mod observe;
 // Row 3.
+#[cfg(target_os = "linux")]
 pub(crate) mod client;
 pub(crate) mod codec;
 // Row 4 to 6.
 pub(crate) mod node;
+#[cfg(target_os = "linux")]
 pub(crate) mod produce;
 pub(crate) mod store;
 // Row 7 to 9.
 pub(crate) mod placement;
+#[cfg(target_os = "linux")]
 pub(crate) mod task;
 pub(crate) mod topology;
 // Row 10 and 11.

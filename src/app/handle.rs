@@ -1,6 +1,7 @@
 //! The handle of a running application.
 use super::builder::{AppBuilder, NoLine};
 use super::error::StartError;
+use super::stats::Stats;
 use crate::base::clock::{Clock, SystemClock};
 use crate::budget::{Demand, Line, Machine, Memory, MemoryReport, Plan, Pressure, plan};
 use crate::client::{MetadataClient, MetadataSettings, SharedMetadata};
@@ -40,23 +41,6 @@ impl Drop for OnlyOne {
     }
 }
 
-/// What an application has done since its start; all threads together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Records taken from input and repartition topics.
-    pub records_in: u64,
-    /// Records skipped: undecodable with a handler that goes on, null keys at aggregations, invalid timestamps.
-    pub records_dropped: u64,
-    /// Commits that succeeded.
-    pub commits: u64,
-    /// Bytes that the stream threads have allocated, by the allocator's own count; 0 without it.
-    pub allocated_bytes: u64,
-    /// Calls of the stream threads that allocated, C and C++ included; 0 unless
-    /// [`count_allocations`](crate::AppBuilder::count_allocations) is on.
-    pub allocations: u64,
-}
-
 /// A running application. Dropping it closes it and waits for at most ten seconds.
 ///
 /// See [`AppBuilder`] for how to get one.
@@ -81,9 +65,6 @@ impl App {
         topology: Topology,
         on_state: Option<StateListener>,
     ) -> Result<Self, StartError> {
-        if !cfg!(target_os = "linux") {
-            return Err(StartError::UnsupportedPlatform);
-        }
         if topology.sources().is_empty() {
             return Err(StartError::EmptyTopology);
         }

@@ -5,8 +5,14 @@
 mod builder;
 mod config;
 mod error;
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere.rs"]
 mod handle;
+#[cfg(target_os = "linux")]
+mod handle;
+mod stats;
 
 pub use builder::{AppBuilder, NoLine, WithLine};
 pub use error::StartError;
-pub use handle::{App, Stats};
+pub use handle::App;
+pub use stats::Stats;

@@ -8,6 +8,10 @@ mod snappy;
 #[cfg(test)]
 mod tests;
 mod xxh32;
+#[cfg(target_os = "linux")]
+mod zstd;
+#[cfg(not(target_os = "linux"))]
+#[path = "zstd_absent.rs"]
 mod zstd;
 
 use super::error::{Result, WireError};
