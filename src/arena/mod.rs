@@ -7,7 +7,7 @@ mod bump;
 mod frame;
 mod oversize;
 
-pub(crate) use bump::{Arena, ArenaFull};
+pub(crate) use bump::Arena;
 pub(crate) use frame::{FrameBuf, FrameId, FramePool};
 pub(crate) use oversize::{Oversize, OversizeError};
 

@@ -22,8 +22,8 @@ pub(crate) mod snapshot;
 #[cfg(all(test, target_os = "linux"))]
 mod test_admin;
 
-pub(crate) use fetcher::{FetchFault, FetchedBatch, Fetcher, FetcherError, FetcherSettings, LinkFault, Slot};
+pub(crate) use fetcher::{FetchFault, FetchedBatch, Fetcher, FetcherSettings, LinkFault, Slot};
 pub(crate) use metadata::{MetadataClient, MetadataSettings};
-pub(crate) use offsets::{OffsetFault, OffsetQuery, OffsetSpec, list_offsets};
+pub(crate) use offsets::{OffsetQuery, OffsetSpec, list_offsets};
 pub(crate) use shared::{Hint, Reach, SharedMetadata, TooManyTopics};
 pub(crate) use snapshot::{Broker, MetadataSnapshot, PartitionInfo, TopicInfo, TopicState};

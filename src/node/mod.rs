@@ -18,15 +18,15 @@ mod topic;
 mod wiring;
 
 pub(crate) use cx::{Cx, Port};
-pub(crate) use edge::{Drain, Edge, Node, Source, Tick};
+pub(crate) use edge::{Drain, Edge, Node, Source};
 pub(crate) use fault::{Fault, FaultCell, Flow, Parked};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
 pub use pen::{NoRoom, Pen};
 pub(crate) use record::{OutBytes, RawRecord, Record, RecordContext};
-pub(crate) use state::{Collected, StateStore};
+pub(crate) use state::StateStore;
 pub use topic::TopicName;
 pub(crate) use wiring::{
-    Blueprint, Made, MadeStore, Make, MakeStore, Part, SinkPart, SourcePart, StorePart, WireSettings, Wired, Wiring,
+    Blueprint, Make, MakeStore, Part, SinkPart, SourcePart, StorePart, WireSettings, Wired, Wiring,
     WiringError,
 };

@@ -34,7 +34,11 @@ mod topics;
 mod tests;
 
 pub(crate) use ack::{Ack, AckSlot};
-pub(crate) use error::{AppendError, Cause, ProduceError};
-pub(crate) use producer::{OutRecord, Producer, ProducerError, ProducerStats};
+pub(crate) use error::AppendError;
+#[cfg(test)]
+pub(crate) use error::{Cause, ProduceError};
+pub(crate) use producer::{OutRecord, Producer};
+#[cfg(test)]
+pub(crate) use producer::{ProducerError, ProducerStats};
 pub(crate) use settings::ProducerSettings;
 pub(crate) use topics::OutTopic;

@@ -5,6 +5,6 @@
 pub(crate) mod group;
 pub(crate) mod intake;
 pub(crate) mod queue;
-pub(crate) mod task;
+pub(crate) mod step;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::node::{Cx, StateStore};
 use crate::store::batch::BatchFull;
 use crate::store::error::StoreError;
 use crate::store::offset::StoredOffset;
-use crate::task::task::Phase;
+use crate::task::step::Phase;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 

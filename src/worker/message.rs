@@ -2,7 +2,7 @@
 use super::failure::{Failure, RunError};
 use crate::base::id::{SourceId, StoreId, TaskId};
 use crate::client::membership::Epoch;
-use crate::task::task::Life;
+use crate::task::step::Life;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Commands that may wait for a thread: at most one assignment, one revocation and a message for each store of its tasks.

@@ -18,7 +18,7 @@ use crate::store::error::StoreError;
 use crate::store::restore::{Restore, RestorePosition};
 use crate::store::rocks_upkeep::Upkeep;
 use crate::task::intake::Intake;
-use crate::task::task::Life;
+use crate::task::step::Life;
 use crate::topology::Topology;
 use crate::wire::RecordCursor;
 use plimsoll_alloc::Module;

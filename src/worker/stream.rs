@@ -19,7 +19,7 @@ use crate::node::{FaultCell, Wired};
 use crate::observe::{Counters, Observed};
 use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
-use crate::task::task::Task;
+use crate::task::step::Task;
 use crate::topology::Topology;
 use std::cell::RefCell;
 use std::rc::Rc;

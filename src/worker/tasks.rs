@@ -8,7 +8,7 @@ use crate::client::membership::Epoch;
 use crate::node::{WireSettings, Wired};
 use crate::task::group::PartitionGroup;
 use crate::task::queue::{PartitionQueue, QueueStart};
-use crate::task::task::{Life, Phase, Task};
+use crate::task::step::{Life, Phase, Task};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -6,7 +6,7 @@ use crate::budget::Rung;
 use crate::client::{FetchFault, Slot};
 use crate::node::{Fault, Parked};
 use crate::task::queue::PartitionQueue;
-use crate::task::task::{Phase, StepEnd, StepEnv};
+use crate::task::step::{Phase, StepEnd, StepEnv};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 

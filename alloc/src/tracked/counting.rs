@@ -22,7 +22,7 @@ pub fn count_calls(on: bool) -> bool {
 
 /// Allocating calls of this thread while counting was on, by [`Module::index`]. See [`count_calls`].
 ///
-/// To gate on bytes without switching anything on, compare [`thread_allocated_bytes`].
+/// To gate on bytes without switching anything on, compare [`thread_allocated_bytes`](crate::thread_allocated_bytes).
 #[must_use]
 pub fn thread_allocations() -> [u64; Module::COUNT] {
     let local = local();
