@@ -2,7 +2,7 @@
 //!
 //! Owns the typed columns beside an untyped [`Core`]. Invariant: a slot's weight is what the allocator's counters say
 //! its value took, or the codec's estimate where the allocator is not installed. Bound: the core's limit; who changes
-//! an entry evicts until its core is over its limit no longer; until `is_over` is false. Called by `node` only, on the thread that owns the store.
+//! an entry evicts until the core is within it again. Called by `node` only, on the thread that owns the store.
 pub(crate) mod core;
 
 use self::core::{Core, State};
