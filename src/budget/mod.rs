@@ -36,5 +36,5 @@ pub(crate) use plan::plan;
 pub(crate) use pressure::{Level, Pressure};
 pub use report::{MemoryReport, ModuleMemory};
 pub use row::{Row, RowId};
-pub(crate) use share::Share;
+
 pub(crate) use sizes::Sizes;

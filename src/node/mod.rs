@@ -24,9 +24,10 @@ pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
 pub use pen::{NoRoom, Pen};
 pub(crate) use record::{OutBytes, RawRecord, Record, RecordContext};
+#[cfg(test)]
+pub(crate) use state::Collected;
 pub(crate) use state::StateStore;
 pub use topic::TopicName;
 pub(crate) use wiring::{
-    Blueprint, Make, MakeStore, Part, SinkPart, SourcePart, StorePart, WireSettings, Wired, Wiring,
-    WiringError,
+    Blueprint, Make, MakeStore, Part, SinkPart, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,
 };

@@ -36,9 +36,7 @@ mod tests;
 pub(crate) use ack::{Ack, AckSlot};
 pub(crate) use error::AppendError;
 #[cfg(test)]
-pub(crate) use error::{Cause, ProduceError};
+pub(crate) use error::Cause;
 pub(crate) use producer::{OutRecord, Producer};
-#[cfg(test)]
-pub(crate) use producer::{ProducerError, ProducerStats};
 pub(crate) use settings::ProducerSettings;
 pub(crate) use topics::OutTopic;

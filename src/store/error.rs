@@ -4,7 +4,7 @@ use std::path::PathBuf;
 /// How bad an error of RocksDB's background threads is (its own severities, the two lower ones folded away).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
-pub(crate) enum Severity {
+pub enum Severity {
     /// Writes are refused until the error is gone.
     Hard,
     /// The database is read-only for good.
@@ -16,7 +16,7 @@ pub(crate) enum Severity {
 /// An error of the local state.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum StoreError {
+pub enum StoreError {
     /// Another process has the state directory open.
     #[error(
         "state directory {path} is in use by {}; stop it or choose another state directory",

@@ -17,7 +17,7 @@ pub use crate::node::TopicName;
 pub use error::BuildError;
 pub(crate) use graph::{Graph, NewNode, Port, SourceTemplate};
 pub(crate) use names::is_generated_stream_name;
-pub(crate) use spec::{RepartitionSpec, StoreSpec, Subtopology};
 pub use spec::{OffsetReset, TimestampPolicy};
+pub(crate) use spec::{RepartitionSpec, StoreSpec, Subtopology};
 pub(crate) use timestamp::Stamped;
 pub use topology::Topology;
