@@ -67,7 +67,7 @@ lint: ## formatting, clippy, documentation, licences and sources of dependencies
 
 doc: ## the documentation, into target/doc
 	@$(BUILD)
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc -p plimsoll -p plimsoll-alloc --all-features --no-deps
 
 fmt: ## format the code
 	@cargo fmt --all
