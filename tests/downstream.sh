@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 lib="${ROCKSDB_LIB_DIR:-$(native/build.sh)}"
 
 # The files exactly as a registry would get them; not verified here because the program below builds them.
-cargo package --workspace --no-verify --allow-dirty --quiet --target-dir "$work/package"
+cargo package --workspace --exclude plimsoll-peer --no-verify --allow-dirty --quiet --target-dir "$work/package"
 mkdir -p "$work/app/src"
 for crate in "$work"/package/package/*.crate; do tar -xzf "$crate" -C "$work"; done
 for crate in plimsoll plimsoll-alloc; do
