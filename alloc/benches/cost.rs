@@ -1,8 +1,8 @@
 //! What tracking costs over plain prefixed jemalloc, in one process and in turns: one JSON object a line,
 //! `{"case","size","ns","baseline_ns","ratio"}`, nanoseconds a malloc+free pair, minimum of batches.
 //!
-//! Cases: `home` (Rust's allocator on a home thread), `c_malloc_home` (C's malloc there), `tagged_mixed` (in a scope of a
-//! foreign module), `two_threads_home` (two home threads at once; the slower one counts).
+//! Cases: `home` (Rust's allocator on a home thread), `c_malloc_home` (C's malloc there), `tagged_mixed` (in a scope of
+//! a foreign module), `two_threads_home` (two home threads at once; the slower one counts).
 //!
 //! `cargo bench -p plimsoll-alloc --bench cost -- --batches 200`
 

@@ -107,7 +107,8 @@ fn a_forked_child_allocates_while_other_threads_do() {
         })
         .collect();
     for round in 0..20 {
-        // SAFETY: the child allocates (jemalloc's fork handlers make that sound), starts a thread, and leaves by `_exit`.
+        // SAFETY: the child allocates (jemalloc's fork handlers make that sound), starts a thread, and leaves by
+        // `_exit`.
         unsafe {
             let pid = libc::fork();
             assert!(pid >= 0);

@@ -1,7 +1,7 @@
 //! The gate: a tracked malloc and free on a home thread take at most 12 instructions more than plain jemalloc's.
 //!
-//! Counted by callgrind over the difference of two runs, so that start-up and exit cancel out. Without valgrind the test
-//! says so and passes, except under `CI=true`.
+//! Counted by callgrind over the difference of two runs, so that start-up and exit cancel out. Without valgrind the
+//! test says so and passes, except under `CI=true`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;

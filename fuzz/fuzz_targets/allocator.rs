@@ -1,8 +1,8 @@
 //! Programs of malloc, realloc and free over threads and modules, against a model.
 //!
-//! Calls the allocator's functions directly; the fuzzer itself allocates elsewhere, so that every module's live bytes must
-//! be zero after each program. A step is four bytes: what to do and on which of four threads, in which module's scope,
-//! with which of 32 blocks, how large.
+//! Calls the allocator's functions directly; the fuzzer itself allocates elsewhere, so that every module's live bytes
+//! must be zero after each program. A step is four bytes: what to do and on which of four threads, in which module's
+//! scope, with which of 32 blocks, how large.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

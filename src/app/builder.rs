@@ -121,8 +121,8 @@ impl<L> AppBuilder<L> {
         self
     }
 
-    /// Counts the allocations of the stream threads for [`Stats::allocations`](crate::Stats::allocations): a few nanoseconds
-    /// for each, so it is off by default.
+    /// Counts the allocations of the stream threads for [`Stats::allocations`](crate::Stats::allocations): a few
+    /// nanoseconds for each, so it is off by default.
     #[must_use]
     pub fn count_allocations(mut self, on: bool) -> Self {
         self.settings.count_allocations = on;
@@ -155,8 +155,8 @@ impl<L> AppBuilder<L> {
 }
 
 impl AppBuilder<WithLine> {
-    /// Checks everything that can be checked without a broker, then starts the threads. What needs a broker comes later and
-    /// goes to the failure handler: a broker that cannot be reached is tried again until the application is closed.
+    /// Checks everything that can be checked without a broker, then starts the threads. What needs a broker comes later
+    /// and goes to the failure handler: a broker that cannot be reached is tried again until the application is closed.
     ///
     /// # Errors
     /// [`StartError`]; nothing runs then.

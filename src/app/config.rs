@@ -31,7 +31,8 @@ fn number<T: FromStr + PartialOrd>(key: &str, value: &str, least: T, expected: &
 /// Applies one setting.
 ///
 /// # Errors
-/// [`StartError::OwnedByPlan`] for what the plan decides, [`StartError::UnknownSetting`], [`StartError::InvalidSetting`].
+/// [`StartError::OwnedByPlan`] for what the plan decides, [`StartError::UnknownSetting`],
+/// [`StartError::InvalidSetting`].
 pub(crate) fn apply(settings: &mut Settings, key: &str, value: &str) -> Result<(), StartError> {
     let plain = key
         .strip_prefix("producer.")

@@ -1,7 +1,7 @@
 //! The application: what a user builds, starts, watches and closes.
 //!
-//! Owns the builder with the checks that need no broker, and the handle. Invariant: at most one application runs in a process, since
-//! one process has one line. Bound: none of its own. Called by the user.
+//! Owns the builder with the checks that need no broker, and the handle. Invariant: at most one application runs in a
+//! process, since one process has one line. Bound: none of its own. Called by the user.
 mod builder;
 mod config;
 mod error;

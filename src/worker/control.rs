@@ -1,7 +1,8 @@
 //! The control thread: the group, the commits, the faults, the start and the end of an application.
 //!
-//! Owns the membership, the metadata connection, the threads' handles and the application's state. Invariant: only this thread
-//! speaks to librdkafka, and a commit is sent only for the assignment that is current. Bound: its request box. Made by `app`.
+//! Owns the membership, the metadata connection, the threads' handles and the application's state. Invariant: only this
+//! thread speaks to librdkafka, and a commit is sent only for the assignment that is current. Bound: its request box.
+//! Made by `app`.
 use super::bring_up::BringUp;
 use super::failure::{Failure, FailureResponse, RunError};
 use super::group_commit::PendingCommit;
@@ -144,8 +145,8 @@ impl Control {
         Ok(())
     }
 
-    /// A thread whose turn lasts longer than `max.poll.interval.ms` holds its partitions without progress: the process leaves the
-    /// group, loudly.
+    /// A thread whose turn lasts longer than `max.poll.interval.ms` holds its partitions without progress: the process
+    /// leaves the group, loudly.
     fn watch(&self, running: &mut Running) -> Result<(), RunError> {
         let now = self.clock.mono_ms();
         for (index, thread) in running.threads.iter_mut().enumerate() {
@@ -304,8 +305,8 @@ impl Control {
         self.ended(error);
     }
 
-    /// Events and requests while the threads end: only commits still matter. A failure now changes nothing: its task was closed
-    /// uncommitted.
+    /// Events and requests while the threads end: only commits still matter. A failure now changes nothing: its task
+    /// was closed uncommitted.
     fn last_events(&mut self, running: &mut Running) {
         while let Some(event) = running.membership.poll(Duration::ZERO) {
             match event {

@@ -1,11 +1,13 @@
-//! What the threads of a process say to each other. All of it happens at rebalances, commits and faults, never per record.
+//! What the threads of a process say to each other. All of it happens at rebalances, commits and faults, never per
+//! record.
 use super::failure::{Failure, RunError};
 use crate::base::id::{SourceId, StoreId, TaskId};
 use crate::client::membership::Epoch;
 use crate::task::step::Life;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Commands that may wait for a thread: at most one assignment, one revocation and a message for each store of its tasks.
+/// Commands that may wait for a thread: at most one assignment, one revocation and a message for each store of its
+/// tasks.
 pub(crate) const COMMANDS: usize = 1_024;
 /// Requests that may wait for the control thread.
 pub(crate) const REQUESTS: usize = 4_096;

@@ -1,7 +1,8 @@
 //! The threads of an application: stream threads, the restore thread and the control thread.
 //!
-//! Owns the turn, the commit, the rebalance and the start and end of everything. Invariant: a task belongs to one stream thread, and
-//! only the control thread speaks to the group. Bound: the plan's rows; boxes between threads have fixed capacities. Called by `app`.
+//! Owns the turn, the commit, the rebalance and the start and end of everything. Invariant: a task belongs to one
+//! stream thread, and only the control thread speaks to the group. Bound: the plan's rows; boxes between threads have
+//! fixed capacities. Called by `app`.
 #[cfg(target_os = "linux")]
 pub(crate) mod bring_up;
 #[cfg(target_os = "linux")]

@@ -1,7 +1,8 @@
-//! The stream thread's port: what leaves its nodes goes into the producer's batches, and a full pool makes the node wait.
+//! The stream thread's port: what leaves its nodes goes into the producer's batches, and a full pool makes the node
+//! wait.
 //!
-//! Invariant: a record that was taken is counted in the acknowledgement slot of its task before `produce` returns. Bound: none of
-//! its own; the producer's pool is. Called by the nodes during a step and by the turn.
+//! Invariant: a record that was taken is counted in the acknowledgement slot of its task before `produce` returns.
+//! Bound: none of its own; the producer's pool is. Called by the nodes during a step and by the turn.
 use crate::base::clock::Clock;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
 use crate::net::PollSet;
@@ -38,7 +39,8 @@ pub(crate) struct ThreadPort {
 }
 
 impl ThreadPort {
-    /// `sinks` and `changelogs` are full topic names, by [`SinkId`] and [`StoreId`]; a store that is not logged has none.
+    /// `sinks` and `changelogs` are full topic names, by [`SinkId`] and [`StoreId`]; a store that is not logged has
+    /// none.
     pub(crate) fn new(
         mut producer: Producer,
         polls: PollSet,

@@ -75,7 +75,8 @@ impl Control {
         running.membership.complete_revoke().map_err(|error| client(&error))
     }
 
-    /// Range's list turned into tasks: a task belongs to whoever is offered its partition of the subtopology's leading topic.
+    /// Range's list turned into tasks: a task belongs to whoever is offered its partition of the subtopology's leading
+    /// topic.
     fn tasks_of(&self, running: &Running, offered: &[TopicPartition]) -> Vec<TaskId> {
         let application = &self.settings.application_id;
         let inputs = |subtopology: &Subtopology| SubtopologyInputs {
@@ -178,7 +179,8 @@ fn client(error: &KafkaError) -> RunError {
     RunError::Client { reason: error.to_string() }
 }
 
-/// Which tasks each thread keeps and which are new to it: those that stay do not move; the others go to the emptiest thread.
+/// Which tasks each thread keeps and which are new to it: those that stay do not move; the others go to the emptiest
+/// thread.
 fn deal(running: &Running, tasks: &[TaskId]) -> Vec<(Vec<TaskId>, Vec<TaskId>)> {
     let mut dealt: Vec<(Vec<TaskId>, Vec<TaskId>)> = running
         .threads

@@ -1,8 +1,8 @@
 //! The restore thread: changelogs into the database, one thread and one set of frames for the whole process.
 //!
-//! Owns its fetcher and the jobs. Invariant: a store is reported complete only after everything up to the changelog's end, read
-//! when the job began, is in the database with its offset. Bound: the restore frames and one store batch; jobs are one for each
-//! (task, logged store). A restore that was interrupted goes on at the offset in the database.
+//! Owns its fetcher and the jobs. Invariant: a store is reported complete only after everything up to the changelog's
+//! end, read when the job began, is in the database with its offset. Bound: the restore frames and one store batch;
+//! jobs are one for each (task, logged store). A restore that was interrupted goes on at the offset in the database.
 use super::failure::RunError;
 use super::mailbox::Mailbox;
 use super::message::Command;
@@ -70,7 +70,8 @@ const ASK: Duration = Duration::from_secs(10);
 const ASK_AGAIN_MS: i64 = 200;
 /// Longest sleep while records are awaited, milliseconds.
 const IDLE_MS: i64 = 100;
-/// State whose stored time is older than this part of `delete.retention.ms` (one day by default) may have missed tombstones.
+/// State whose stored time is older than this part of `delete.retention.ms` (one day by default) may have missed
+/// tombstones.
 const STALE_MS: i64 = 12 * 60 * 60 * 1000;
 
 /// A store of a task on its way to be complete.
@@ -146,8 +147,8 @@ impl RestoreThread {
         }
     }
 
-    /// A job for the same store that is still there belongs to an earlier start, on another thread maybe: two writers of one
-    /// partition must not be.
+    /// A job for the same store that is still there belongs to an earlier start, on another thread maybe: two writers
+    /// of one partition must not be.
     fn begin(&mut self, task: TaskId, life: Life, store: StoreId, owner: Mailbox<Command>) {
         self.forget_all(|job| job.task == task && job.store == store);
         let changelog = self.topology.store(store).and_then(|spec| spec.changelog());
@@ -235,8 +236,8 @@ impl RestoreThread {
         Ok(Some(Reading { slot, position, target }))
     }
 
-    /// Where to begin: behind what the database has, if that is of this topic, still in the log and young enough; else from the
-    /// beginning, over an empty partition.
+    /// Where to begin: behind what the database has, if that is of this topic, still in the log and young enough; else
+    /// from the beginning, over an empty partition.
     fn position(&self, job: &Job, topic_id: [u8; 16], start: i64, end: i64) -> Result<RestorePosition, StoreError> {
         let stored = self.backend.begin_restore(job.store, job.task.partition)?;
         let now = self.clock.wall_ms();

@@ -1,8 +1,8 @@
 //! A stream thread: what it owns and its loop.
 //!
-//! Owns its tasks, its wired nodes, its fetcher with the frames, its producer with the batches, and its arena. Invariant: a task is
-//! touched by one thread only, and everything that a task holds is given back before the task is forgotten. Bound: the rows of the
-//! plan that were split by threads. Made by the control thread.
+//! Owns its tasks, its wired nodes, its fetcher with the frames, its producer with the batches, and its arena.
+//! Invariant: a task is touched by one thread only, and everything that a task holds is given back before the task is
+//! forgotten. Bound: the rows of the plan that were split by threads. Made by the control thread.
 use super::failure::{Failure, RunError};
 use super::mailbox::Mailbox;
 use super::message::{Command, CommitSlot, Request};
@@ -102,8 +102,8 @@ impl StreamThread {
         self.tell(Request::Failed { thread: self.index, failure: Failure { task, error } });
     }
 
-    /// Posts to the control thread. Its box holds more than all threads can have on their way, so a refusal means that it has
-    /// ended, and then nobody waits for the message.
+    /// Posts to the control thread. Its box holds more than all threads can have on their way, so a refusal means that
+    /// it has ended, and then nobody waits for the message.
     pub(super) fn tell(&self, request: Request) {
         let _ = self.shared.control.post(request);
     }

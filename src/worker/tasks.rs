@@ -50,7 +50,8 @@ impl StreamThread {
         for index in 0..self.tasks.len() {
             self.resume(index);
         }
-        // What is to be kept may have been closed uncommitted since the control thread dealt: a failure, a refused commit.
+        // What is to be kept may have been closed uncommitted since the control thread dealt: a failure, a refused
+        // commit.
         self.awaited = keep.iter().copied().filter(|id| self.task_index(*id).is_none()).collect();
         for task in &self.awaited {
             self.tell(Request::Reopen { thread: self.index, task: *task, epoch });
@@ -88,7 +89,8 @@ impl StreamThread {
         Ok(())
     }
 
-    /// Takes a task over: wires its subtopology if it is the first of it here, opens its inputs, has its stores restored.
+    /// Takes a task over: wires its subtopology if it is the first of it here, opens its inputs, has its stores
+    /// restored.
     fn start(&mut self, start: TaskStart) -> Result<(), RunError> {
         self.close_task(start.id);
         self.awaited.retain(|id| *id != start.id);
@@ -207,7 +209,8 @@ impl StreamThread {
         }
     }
 
-    /// The task is closed without committing, and the control thread is told why. Only a fault of the thread itself is an error.
+    /// The task is closed without committing, and the control thread is told why. Only a fault of the thread itself is
+    /// an error.
     pub(super) fn fail_task(&mut self, id: TaskId, error: RunError) -> Result<(), RunError> {
         self.close_task(id);
         self.awaited.push(id);
@@ -215,7 +218,8 @@ impl StreamThread {
         Ok(())
     }
 
-    /// Gives everything back that a task holds. Its uncommitted entries are dropped; the database keeps what is committed.
+    /// Gives everything back that a task holds. Its uncommitted entries are dropped; the database keeps what is
+    /// committed.
     pub(super) fn close_task(&mut self, id: TaskId) {
         let Some(index) = self.task_index(id) else { return };
         let mut task = self.tasks.remove(index);

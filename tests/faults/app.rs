@@ -89,8 +89,8 @@ fn block() {
     }
 }
 
-/// What a value makes the user's code do: `panic`, `panic-once`, `block` until it is released, `block-panic-once`, `grow N`
-/// to a text of N bytes; all others go through.
+/// What a value makes the user's code do: `panic`, `panic-once`, `block` until it is released, `block-panic-once`,
+/// `grow N` to a text of N bytes; all others go through.
 pub(crate) fn act(value: &str) -> String {
     match value.split_once(' ').unwrap_or((value, "")) {
         ("panic", _) => panic!("told to"),

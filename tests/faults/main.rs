@@ -1,5 +1,6 @@
-//! What happens when something goes wrong: processes that are killed, brokers that fall silent, user code that panics, settings
-//! that cannot be. Every application runs in a process of its own (this test program, started again), against a real Apache Kafka.
+//! What happens when something goes wrong: processes that are killed, brokers that fall silent, user code that panics,
+//! settings that cannot be. Every application runs in a process of its own (this test program, started again), against
+//! a real Apache Kafka.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

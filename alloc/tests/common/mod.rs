@@ -86,8 +86,8 @@ pub fn build_example(name: &str) -> std::path::PathBuf {
     profile.join("examples")
 }
 
-/// Reports a test that cannot run here, past the harness' capture and in the file that `PLIMSOLL_SKIPPED` names, so that
-/// a run can count it. Under `CI=true` it fails instead.
+/// Reports a test that cannot run here, past the harness' capture and in the file that `PLIMSOLL_SKIPPED` names, so
+/// that a run can count it. Under `CI=true` it fails instead.
 pub fn skipped(test: &str, why: &str) {
     use std::io::Write;
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{test} must not be skipped under CI: {why}");
