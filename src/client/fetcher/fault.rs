@@ -66,8 +66,8 @@ pub(crate) enum FetchFault {
     },
     /// A batch that no buffer can hold.
     #[error(
-        "the batch at offset {offset} needs at least {needed} bytes but the frame row allows {row}: raise the memory line, \
-         or lower the topic's max.message.bytes and the producers' batch.size"
+        "the batch at offset {offset} needs at least {needed} bytes but the frame row allows {row}: raise the memory \
+         line, or lower the topic's max.message.bytes and the producers' batch.size"
     )]
     TooLarge {
         /// The position.

@@ -52,8 +52,8 @@ impl Default for FetcherSettings {
 pub(crate) enum FetcherError {
     /// The frame pool is too small to make progress.
     #[error(
-        "a thread needs {MIN_FRAMES} frames, one of them reserved, but has {frames} with {reserved} reserved: raise the \
-         memory line or use fewer threads"
+        "a thread needs {MIN_FRAMES} frames, one of them reserved, but has {frames} with {reserved} reserved: raise \
+         the memory line or use fewer threads"
     )]
     Frames {
         /// Frames of the pool.
