@@ -72,7 +72,7 @@ impl<T: 'static> Schema for Bincode<T> {
 impl<T: Serialize + DeserializeOwned + Clone + 'static> Codec for Bincode<T> {
     type Owned = T;
 
-    fn decode<'a>(&self, bytes: &'a [u8]) -> Result<T, DecodeError> {
+    fn decode(&self, bytes: &[u8]) -> Result<T, DecodeError> {
         match bincode::serde::decode_from_slice::<T, _>(bytes, CONFIG) {
             Ok((value, read)) if read == bytes.len() => Ok(value),
             Ok((_, read)) => Err(DecodeError::Length { expected: read, found: bytes.len() }),

@@ -1,7 +1,7 @@
 //! From a started application to running threads: topics, plan, internal topics, database, threads, subscription.
 //!
-//! Nothing is opened before the plan holds. A broker that does not answer is tried again until the application is closed; all
-//! else that is wrong ends the start with a typed error.
+//! Nothing is opened before the plan holds. A broker that does not answer is tried again until the application is
+//! closed; all else that is wrong ends the start with a typed error.
 use super::control::{Control, Running, ThreadHandle};
 use super::failure::RunError;
 use super::mailbox::Mailbox;

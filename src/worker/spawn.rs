@@ -68,7 +68,8 @@ pub(super) fn spawn_stream(seed: StreamSeed) -> Result<JoinHandle<()>, RunError>
         .name(format!("plimsoll-stream-{}", seed.index + 1))
         .spawn(move || {
             let (index, control) = (seed.index, seed.shared.control.clone());
-            // A panic here is a fault of this library; the application must end with it and not wait for a thread that is gone.
+            // A panic here is a fault of this library; the application must end with it and not wait for a thread that
+            // is gone.
             let outcome = catch_unwind(AssertUnwindSafe(|| make_stream(seed).map(StreamThread::run)));
             let error = match outcome {
                 Ok(Ok(())) => return,

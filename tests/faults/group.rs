@@ -52,8 +52,8 @@ fn closing_leaves_the_group_at_once() {
     assert_eq!(counts(&specs[0]), truth(&specs[0]));
 }
 
-/// A thread is in user code while the group gives its task away. When it comes back, its commit is refused: what the new
-/// owner has committed stays.
+/// A thread is in user code while the group gives its task away. When it comes back, its commit is refused: what the
+/// new owner has committed stays.
 #[test]
 fn the_late_commit_of_a_thread_that_was_stuck_is_refused() {
     let Some(kafka) = support::kafka() else { return };
@@ -108,8 +108,8 @@ fn another_process_takes_over_from_one_that_was_killed() {
     assert_eq!(counts(&first), truth(&first));
 }
 
-/// A task fails while its process is asked to give tasks back, and stays with the process: the next assignment starts it
-/// again instead of keeping what is no longer there.
+/// A task fails while its process is asked to give tasks back, and stays with the process: the next assignment starts
+/// it again instead of keeping what is no longer there.
 #[test]
 fn a_task_that_fails_during_a_rebalance_starts_again_with_the_next_assignment() {
     let Some(kafka) = support::kafka() else { return };

@@ -1,6 +1,7 @@
 //! What the measured programs share: their task, told by environment, and how a process measures itself.
 //!
-//! No allocator and nothing of the engine is named here: the plain loop links this too and stays on the system's malloc.
+//! No allocator and nothing of the engine is named here: the plain loop links this too and stays on the system's
+//! malloc.
 #![cfg_attr(not(test), allow(clippy::print_stdout, clippy::print_stderr))]
 
 mod meter;

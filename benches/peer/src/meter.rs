@@ -10,8 +10,8 @@ pub struct Figures {
     pub records: u64,
     /// Records a second, from the first seen to the last processed.
     pub rate: f64,
-    /// CPU seconds of the whole process for a million records, from the first record until all output was acknowledged and
-    /// committed.
+    /// CPU seconds of the whole process for a million records, from the first record until all output was acknowledged
+    /// and committed.
     pub cpu_s_per_m: f64,
     /// Highest resident set of the process since its start.
     pub peak_rss_mib: f64,

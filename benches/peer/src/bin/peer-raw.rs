@@ -1,6 +1,6 @@
-//! The plain loop: librdkafka's batch consumer and producer, one thread of ours, the system's malloc. What a careful person
-//! writes by hand for a pass-through at least once: every commit interval it waits for acknowledgements, then commits.
-//! It is cheaper than the other systems in one thing: it does not keep the records' timestamps.
+//! The plain loop: librdkafka's batch consumer and producer, one thread of ours, the system's malloc. What a careful
+//! person writes by hand for a pass-through at least once: every commit interval it waits for acknowledgements, then
+//! commits. It is cheaper than the other systems in one thing: it does not keep the records' timestamps.
 #![allow(clippy::print_stdout)]
 use plimsoll_peer::{Meter, Outcome, Task, end_with_stdin};
 use rdkafka_sys as rd;
@@ -130,7 +130,7 @@ impl Loop {
     /// # Safety
     /// Both pointers are to so many readable bytes.
     unsafe fn produce(&self, value: *mut c_void, value_len: usize, key: *const c_void, key_len: usize) -> bool {
-        let copy = i32::try_from(rd::RD_KAFKA_MSG_F_COPY).unwrap_or(0);
+        let copy = rd::RD_KAFKA_MSG_F_COPY;
         // SAFETY: by the caller; librdkafka copies both.
         unsafe {
             rd::rd_kafka_produce(self.output, ANY_PARTITION, copy, value, value_len, key, key_len, ptr::null_mut()) == 0

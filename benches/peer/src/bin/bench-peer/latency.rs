@@ -1,6 +1,6 @@
-//! Latency of pass-through: records are sent at a steady rate whatever becomes of them (open loop), each carries the moment
-//! it was due, and the reader of the output takes the time since then. So a stall delays every record that was due in it
-//! (no coordinated omission). The floor is the same with nothing between: the reader reads the input.
+//! Latency of pass-through: records are sent at a steady rate whatever becomes of them (open loop), each carries the
+//! moment it was due, and the reader of the output takes the time since then. So a stall delays every record that was
+//! due in it (no coordinated omission). The floor is the same with nothing between: the reader reads the input.
 use crate::median;
 use crate::support::broker::Cluster;
 use crate::support::oracle::{create_topic, delete_topic};
