@@ -91,7 +91,7 @@ fn without_a_broker_it_keeps_trying_says_so_and_closes_when_asked_to() {
         second.to_string(),
         "an application is already running in this process; one process holds one line, so close it first"
     );
-    let mut driver = Driver::new(&topology()).unwrap();
+    let driver = Driver::new(&topology()).unwrap();
     driver.input("lines", Utf8, Utf8).pipe("k", "v").unwrap();
 
     let asked = Instant::now();
