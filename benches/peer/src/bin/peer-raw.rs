@@ -17,9 +17,14 @@ const FLUSH_MS: i32 = 60_000;
 const ANY_PARTITION: i32 = -1;
 
 fn main() -> Outcome<()> {
+    run(|_| ())
+}
+
+/// Runs the loop; what `around` gives lives while a handle of that kind is made.
+pub(crate) fn run<G>(around: impl Fn(rd::rd_kafka_type_t) -> G) -> Outcome<()> {
     let task = Task::from_environment()?;
     end_with_stdin();
-    let mut raw = Loop::new(&task)?;
+    let mut raw = Loop::new(&task, around)?;
     let figures = raw.run(&task)?;
     println!("{}", serde_json::to_string(&figures)?);
     // The handles go with the process.
@@ -34,7 +39,7 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(task: &Task) -> Outcome<Self> {
+    fn new<G>(task: &Task, around: impl Fn(rd::rd_kafka_type_t) -> G) -> Outcome<Self> {
         let linger = task.linger_ms.to_string();
         let batch = task.batch_bytes.to_string();
         let consumer = [
@@ -59,8 +64,12 @@ impl Loop {
             ("queue.buffering.max.kbytes", "65536"),
             ("batch.size", &batch),
         ];
-        let consumer = handle(rd::rd_kafka_type_t::RD_KAFKA_CONSUMER, &consumer)?;
-        let producer = handle(rd::rd_kafka_type_t::RD_KAFKA_PRODUCER, &producer)?;
+        let made = |kind, settings: &[(&str, &str)]| {
+            let _around = around(kind);
+            handle(kind, settings)
+        };
+        let consumer = made(rd::rd_kafka_type_t::RD_KAFKA_CONSUMER, &consumer)?;
+        let producer = made(rd::rd_kafka_type_t::RD_KAFKA_PRODUCER, &producer)?;
         let (input, output) = (CString::new(task.input.as_str())?, CString::new(task.output.as_str())?);
         // SAFETY: both handles live until the process ends; librdkafka copies names and the list.
         unsafe {

@@ -11,22 +11,25 @@ pub(crate) enum System {
     Plimsoll,
     KafkaStreams,
     RawLibrdkafka,
+    /// The same loop on the tracking allocator: only when asked for.
+    RawTracked,
 }
 
 impl System {
-    pub(crate) const ALL: [Self; 3] = [Self::Plimsoll, Self::KafkaStreams, Self::RawLibrdkafka];
+    pub(crate) const ALL: [Self; 4] = [Self::Plimsoll, Self::KafkaStreams, Self::RawLibrdkafka, Self::RawTracked];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Plimsoll => "plimsoll",
             Self::KafkaStreams => "kafka-streams",
             Self::RawLibrdkafka => "raw-librdkafka",
+            Self::RawTracked => "raw-tracked",
         }
     }
 
     /// The plain loop keeps no state.
     pub(crate) fn does(self, case: &str) -> bool {
-        self != Self::RawLibrdkafka || case == "pass"
+        !matches!(self, Self::RawLibrdkafka | Self::RawTracked) || case == "pass"
     }
 }
 
@@ -65,6 +68,7 @@ impl Programs {
         match system {
             System::Plimsoll => native("peer-plimsoll"),
             System::RawLibrdkafka => native("peer-raw"),
+            System::RawTracked => native("peer-raw-tracked"),
             System::KafkaStreams => {
                 let mut java = Command::new("java");
                 java.arg("-cp").arg(format!("{}:{}/*", self.classes.path().display(), self.jars.display()));
