@@ -33,12 +33,13 @@ fn made_twice(kafka: &Cluster, states: [&Path; 2]) -> [Spec; 2] {
     [first, second]
 }
 
-/// The group would notice a silent member after 45 seconds.
+/// The group would notice a silent member after its session time-out, 45 seconds.
 #[test]
 fn closing_leaves_the_group_at_once() {
     let Some(kafka) = support::kafka() else { return };
     let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let specs = made_twice(kafka, states.each_ref().map(tempfile::TempDir::path));
+    let specs = made_twice(kafka, states.each_ref().map(tempfile::TempDir::path))
+        .map(|spec| spec.set("session.timeout.ms", "45000"));
     let first = Process::running(&specs[0]);
     let mut second = Process::running(&specs[1]);
     first.close();
@@ -94,8 +95,7 @@ fn the_late_commit_of_a_thread_that_was_stuck_is_refused() {
 fn another_process_takes_over_from_one_that_was_killed() {
     let Some(kafka) = support::kafka() else { return };
     let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let [first, second] = made_twice(kafka, states.each_ref().map(tempfile::TempDir::path))
-        .map(|spec| spec.set("session.timeout.ms", "3000"));
+    let [first, second] = made_twice(kafka, states.each_ref().map(tempfile::TempDir::path));
     let killed = Process::running(&first);
     let process = Process::running(&second);
     write(&first, &of_keys(400, 20, 4));

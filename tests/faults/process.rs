@@ -46,8 +46,14 @@ pub(crate) struct Spec {
 impl Spec {
     /// Commits every 100 ms and rebalances quickly.
     pub(crate) fn new(kind: Kind, bootstrap: &str, name: &str, state_dir: &Path) -> Self {
-        let configs =
-            [("commit.interval.ms", "100"), ("fetch.max.wait.ms", "50"), ("heartbeat.interval.ms", "200")].map(pair);
+        let configs = [
+            ("commit.interval.ms", "100"),
+            ("fetch.max.wait.ms", "50"),
+            ("heartbeat.interval.ms", "200"),
+            // The group waits so long for a member that was killed.
+            ("session.timeout.ms", "4000"),
+        ]
+        .map(pair);
         Self {
             application: name.to_owned(),
             bootstrap: bootstrap.to_owned(),
