@@ -150,7 +150,10 @@ impl Loop {
         // SAFETY: live handles; no list means the stored offsets.
         unsafe {
             ok(rd::rd_kafka_flush(self.producer, FLUSH_MS), "flush")?;
-            ok(rd::rd_kafka_commit(self.consumer, ptr::null(), 0), "commit")
+            match rd::rd_kafka_commit(self.consumer, ptr::null(), 0) {
+                rd::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__NO_OFFSET => Ok(()), // nothing new
+                code => ok(code, "commit"),
+            }
         }
     }
 }
