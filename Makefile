@@ -41,7 +41,7 @@ test-long: ## one long case: CASE=name (without it: the list of cases)
 
 bench: ## criterion benches: allocator, overlay, codecs, the step
 	@$(BUILD)
-	cargo bench --workspace $(ARGS)
+	cargo bench --quiet -p plimsoll --features bench --bench engine -- $(ARGS)
 
 bench-peer: ## ours, Kafka Streams and a raw librdkafka loop on one broker: a JSON line each
 	@$(TEST)

@@ -3,6 +3,9 @@
 //!
 //! Owns the [`Driver`]. Invariant: what it answers is what Kafka Streams' `TopologyTestDriver` answers for the same
 //! topology and input. Bound: the test. Called by users' tests.
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 mod driver;
 mod error;
 mod inbox;
