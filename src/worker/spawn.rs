@@ -126,6 +126,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         epoch: None,
         commit_at,
         fewer_partitions: false,
+        shed_at: 0,
         allocated: (0, 0),
         awaited: Vec::new(),
         told_running: false,

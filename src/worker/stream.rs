@@ -72,6 +72,8 @@ pub(crate) struct StreamThread {
     pub(super) commit_at: i64,
     /// Whether only one partition a task is asked for.
     pub(super) fewer_partitions: bool,
+    /// Monotonic time from which stores may be made to shed again, milliseconds.
+    pub(super) shed_at: i64,
     /// Bytes and calls of this thread's allocations that were shown already.
     pub(super) allocated: (u64, u64),
     /// Tasks of the assignment that are closed and not started again yet.

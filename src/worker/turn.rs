@@ -2,11 +2,12 @@
 use super::failure::{DeserializationResponse, RunError, UndecodableRecord};
 use super::stream::StreamThread;
 use crate::base::id::TaskId;
-use crate::budget::Rung;
+use crate::budget::{Level, Rung};
 use crate::client::{FetchFault, Slot};
 use crate::node::{Fault, Parked};
 use crate::task::queue::PartitionQueue;
 use crate::task::step::{Phase, StepEnd, StepEnv};
+use plimsoll_alloc::Module;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ const IDLE_MS: i64 = 100;
 
 /// Part of a store's entries that is evicted in one turn under pressure.
 const SHED_PART: usize = 8;
+/// The governor needs time to see what was shed, in milliseconds.
+const SHED_EVERY_MS: i64 = 20;
 
 /// What the tasks of a turn did.
 struct Stepped {
@@ -49,7 +52,11 @@ impl StreamThread {
     /// Gives memory back while the governor asks for it, and takes up again when it no longer does.
     fn relieve(&mut self) {
         let reading = self.pressure.read();
-        if reading.is_pulled(Rung::EvictClean) {
+        // A full row looks tight, and stores keep within it by themselves; what presses elsewhere is not helped by them.
+        let full = reading.level(Module::Cache) == Level::Full || reading.process() == Level::Full;
+        let now = self.shared.clock.mono_ms();
+        if full && reading.is_pulled(Rung::EvictClean) && now >= self.shed_at {
+            self.shed_at = now + SHED_EVERY_MS;
             for store in self.wired.iter().flatten().flat_map(|wired| &wired.stores) {
                 store.shed(store.weight() / SHED_PART);
             }
