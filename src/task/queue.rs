@@ -6,7 +6,7 @@ use super::intake::Intake;
 use crate::base::id::SourceId;
 use crate::client::{FetchedBatch, Slot};
 use crate::topology::TimestampPolicy;
-use crate::wire::{RecordCursor, RecordView, WireError};
+use crate::wire::{RecordCursor, RecordPlace, RecordView, WireError};
 use std::sync::Arc;
 
 /// Why a batch could not be read on.
@@ -29,11 +29,11 @@ pub(crate) struct Head {
 
 struct Current {
     batch: FetchedBatch,
-    /// Stands before the head.
-    cursor: RecordCursor,
     /// Stands behind the head.
     behind: RecordCursor,
     head: Head,
+    /// Where the head lies.
+    place: RecordPlace,
 }
 
 /// One input partition of a task.
@@ -75,6 +75,18 @@ pub(crate) struct QueueStart {
     pub(crate) timestamps: TimestampPolicy,
 }
 
+/// The timestamp of a record, `None` when it is to be skipped. A negative one is answered as it is where it must fail.
+#[inline]
+fn resolve((policy, wall_ms): (TimestampPolicy, i64), partition_time: i64, own: i64) -> Option<i64> {
+    match policy {
+        TimestampPolicy::Wallclock => Some(wall_ms),
+        _ if own >= 0 => Some(own),
+        TimestampPolicy::UsePartitionTimeOnInvalid => Some(partition_time),
+        TimestampPolicy::LogAndSkipOnInvalid => None,
+        _ => Some(own),
+    }
+}
+
 impl PartitionQueue {
     /// Begins where it was left.
     pub(crate) fn new(start: QueueStart) -> Self {
@@ -100,19 +112,6 @@ impl PartitionQueue {
     /// Records skipped for their timestamp since the last call.
     pub(crate) fn take_skipped(&mut self) -> u64 {
         std::mem::take(&mut self.skipped)
-    }
-
-    /// The timestamp of a record, `None` when it is to be skipped. A negative one is answered as it is where it must
-    /// fail.
-    #[inline]
-    fn timestamp(&self, own: i64) -> Option<i64> {
-        match self.timestamps {
-            TimestampPolicy::Wallclock => Some(self.wall_ms),
-            _ if own >= 0 => Some(own),
-            TimestampPolicy::UsePartitionTimeOnInvalid => Some(self.partition_time),
-            TimestampPolicy::LogAndSkipOnInvalid => None,
-            _ => Some(own),
-        }
     }
 
     /// The fetcher's handle of this partition.
@@ -163,14 +162,16 @@ impl PartitionQueue {
             match behind.next(intake.section(&batch)) {
                 Ok(Some(record)) if record.offset < batch.skip_below => cursor = behind,
                 Ok(Some(record)) => {
-                    let Some(timestamp) = self.timestamp(record.timestamp) else {
+                    let policy = (self.timestamps, self.wall_ms);
+                    let Some(timestamp) = resolve(policy, self.partition_time, record.timestamp) else {
                         self.skipped += 1;
                         self.consumed = record.offset + 1;
                         cursor = behind;
                         continue;
                     };
                     let head = Head { offset: record.offset, timestamp };
-                    self.current = Some(Current { batch, cursor, behind, head });
+                    let place = RecordPlace::new(&record, intake.section(&batch));
+                    self.current = Some(Current { batch, behind, head, place });
                     return Ok(());
                 }
                 Ok(None) => {
@@ -194,19 +195,40 @@ impl PartitionQueue {
     #[inline]
     pub(crate) fn head<'a, I: Intake>(&self, intake: &'a I) -> Option<RecordView<'a>> {
         let current = self.current.as_ref()?;
-        let mut cursor = current.cursor;
-        cursor.next(intake.section(&current.batch)).ok().flatten()
+        Some(current.place.view(intake.section(&current.batch)))
+    }
+
+    /// The key of the record behind the head, where that is easily told: who keeps state by key may prepare for it.
+    #[inline]
+    pub(crate) fn key_behind_head<'a, I: Intake>(&self, intake: &'a I) -> Option<&'a [u8]> {
+        let current = self.current.as_ref()?;
+        let mut behind = current.behind;
+        if behind.left() == 0 { None } else { behind.next(intake.section(&current.batch)).ok()??.key }
     }
 
     /// The head was processed: steps over it.
     #[inline]
     pub(crate) fn advance(&mut self, intake: &mut impl Intake) -> Result<(), Unreadable> {
-        if let Some(current) = self.current.take() {
-            self.consumed = current.head.offset + 1;
-            self.partition_time = self.partition_time.max(current.head.timestamp);
-            self.stand(intake, current.batch, current.behind)?;
+        let policy = (self.timestamps, self.wall_ms);
+        let Some(current) = &mut self.current else { return Ok(()) };
+        self.consumed = current.head.offset + 1;
+        self.partition_time = self.partition_time.max(current.head.timestamp);
+        // Nearly always the next record is the head, and nothing else moves.
+        let section = intake.section(&current.batch);
+        let mut behind = current.behind;
+        if let Ok(Some(record)) = behind.next(section)
+            && let Some(timestamp) = resolve(policy, self.partition_time, record.timestamp)
+            && record.offset >= current.batch.skip_below
+        {
+            current.head = Head { offset: record.offset, timestamp };
+            current.place = RecordPlace::new(&record, section);
+            current.behind = behind;
+            return Ok(());
         }
-        Ok(())
+        match self.current.take() {
+            Some(Current { batch, behind, .. }) => self.stand(intake, batch, behind),
+            None => Ok(()),
+        }
     }
 
     /// Steps over the head without counting its time: an undecodable record that the handler said to skip.

@@ -25,7 +25,7 @@ mod writer;
 
 pub(crate) use batch::{
     BATCH_HEADER_BYTES, BatchBuilder, BatchHeader, Batches, ControlType, Header, Headers, RawHeaders, RecordCursor,
-    RecordView, Records, Rest, Stamp, TooLarge, restamp,
+    RecordPlace, RecordView, Records, Rest, Stamp, TooLarge, restamp,
 };
 pub use code::ErrorCode;
 pub use compress::Compression;

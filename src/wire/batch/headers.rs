@@ -29,6 +29,12 @@ impl<'a> RawHeaders<'a> {
         }
     }
 
+    /// Of bytes that were checked before.
+    #[inline]
+    pub(super) fn known(bytes: &'a [u8]) -> RawHeaders<'a> {
+        RawHeaders(bytes)
+    }
+
     fn parse_some(bytes: &'a [u8]) -> Option<RawHeaders<'a>> {
         let mut at = 0;
         for _ in 0..u32::try_from(read_signed(bytes, &mut at)?).ok()? {

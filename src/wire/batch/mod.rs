@@ -17,4 +17,4 @@ pub(crate) use control::ControlType;
 pub(crate) use halve::Rest;
 pub(crate) use header::{BATCH_HEADER_BYTES, BatchHeader, Batches};
 pub(crate) use headers::{Header, Headers, RawHeaders};
-pub(crate) use record::{RecordCursor, RecordView, Records};
+pub(crate) use record::{RecordCursor, RecordPlace, RecordView, Records};

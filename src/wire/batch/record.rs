@@ -111,6 +111,66 @@ impl RecordCursor {
     }
 }
 
+/// Where a record lies in its section, apart from the bytes, so that it is looked at again without being parsed again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordPlace {
+    offset: i64,
+    timestamp: i64,
+    key: Span,
+    value: Span,
+    headers: Span,
+}
+
+/// A part of a section.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    at: u32,
+    /// [`NULL`] where the record has none.
+    len: u32,
+}
+
+const NULL: u32 = u32::MAX;
+
+impl Span {
+    #[inline]
+    fn new(part: Option<&[u8]>, section: &[u8]) -> Self {
+        let Some(part) = part else { return Self { at: 0, len: NULL } };
+        // A section is a part of one frame and a record a part of it: both numbers fit.
+        Self { at: part.as_ptr().addr().wrapping_sub(section.as_ptr().addr()) as u32, len: part.len() as u32 }
+    }
+
+    #[inline]
+    fn of(self, section: &[u8]) -> Option<&[u8]> {
+        if self.len == NULL { None } else { section.get(self.at as usize..)?.get(..self.len as usize) }
+    }
+}
+
+impl RecordPlace {
+    /// Of a record that was read from `section`.
+    #[inline]
+    pub(crate) fn new(record: &RecordView<'_>, section: &[u8]) -> Self {
+        Self {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            key: Span::new(record.key, section),
+            value: Span::new(record.value, section),
+            headers: Span::new(Some(record.headers.as_bytes()), section),
+        }
+    }
+
+    /// The record; `section` must be the one it was read from.
+    #[inline]
+    pub(crate) fn view<'a>(&self, section: &'a [u8]) -> RecordView<'a> {
+        RecordView {
+            offset: self.offset,
+            timestamp: self.timestamp,
+            key: self.key.of(section),
+            value: self.value.of(section),
+            headers: self.headers.of(section).map_or(RawHeaders::EMPTY, RawHeaders::known),
+        }
+    }
+}
+
 /// The records of one batch: a cursor together with the section.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records<'a> {
