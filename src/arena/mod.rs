@@ -6,10 +6,12 @@
 mod bump;
 mod frame;
 mod oversize;
+mod prefetch;
 
 pub(crate) use bump::Arena;
 pub(crate) use frame::{FrameBuf, FrameId, FramePool};
 pub(crate) use oversize::{Oversize, OversizeError};
+pub(crate) use prefetch::prefetch;
 
 /// Allocations until the guard is dropped belong to module Batch.
 fn batch() -> plimsoll_alloc::Scope {

@@ -90,6 +90,12 @@ impl<V: Codec> KeyValue<V> {
         Some(slot)
     }
 
+    /// Has the memory of a key's entry fetched, if it has one.
+    #[inline]
+    pub(crate) fn warm(&self, key: &[u8]) {
+        self.overlay.borrow().warm(key);
+    }
+
     /// Reads a key that is not in the overlay from the backend and makes its slot, without a value if it has none.
     pub(crate) fn load(&self, cx: &Cx<'_>, key: &[u8]) -> Result<u32, Fault> {
         let mut overlay = self.overlay.borrow_mut();

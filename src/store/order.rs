@@ -1,5 +1,6 @@
 //! Lists of slots, threaded through the slots themselves: no list ever allocates.
 use super::chunks::Chunks;
+use crate::arena::prefetch;
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -55,7 +56,16 @@ impl List {
     pub(crate) fn remove<S: Linked>(&mut self, slots: &mut Chunks<S>, slot: u32) {
         let Links { prev, next } = *slots.at_mut(slot).links();
         match prev {
-            NONE => self.first = next,
+            NONE => {
+                self.first = next;
+                // Lists are worked off from this end: the one after the next is wanted soon.
+                if next != NONE {
+                    let soon = slots.at_mut(next).links().next;
+                    if soon != NONE {
+                        prefetch(slots.at(soon));
+                    }
+                }
+            }
             prev => slots.at_mut(prev).links().next = next,
         }
         match next {

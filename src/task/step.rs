@@ -75,6 +75,8 @@ pub(crate) struct Task {
     pub(crate) restoring: Vec<StoreId>,
     /// The source node of each queue.
     sources: Vec<Rc<dyn Source>>,
+    /// Whether each of them has a use for the key that comes next.
+    warms: Vec<bool>,
     /// Whether it processed something since its last commit.
     dirty: bool,
 }
@@ -89,7 +91,8 @@ impl Task {
         restoring: Vec<StoreId>,
     ) -> Self {
         let phase = if restoring.is_empty() { Phase::Running } else { Phase::Restoring };
-        Self { id, life, phase, group, restoring, sources, dirty: false }
+        let warms = sources.iter().map(|source| source.warms()).collect();
+        Self { id, life, phase, group, restoring, sources, warms, dirty: false }
     }
 
     /// Whether there is something to commit.
@@ -124,6 +127,9 @@ impl Task {
             let advanced = self.group.queue_mut(index).map_or(Ok(()), |queue| queue.advance(intake));
             if let Err(unreadable) = advanced {
                 return (done, StepEnd::Unreadable(unreadable));
+            }
+            if self.warms.get(index) == Some(&true) {
+                self.warm(intake, index);
             }
         }
         (done, StepEnd::Budget)
@@ -166,6 +172,15 @@ impl Task {
             offset: record.offset,
         };
         source.feed(&cx, &raw)
+    }
+
+    /// Tells the nodes which key comes behind the head, so that its state is there when its turn comes.
+    #[inline]
+    fn warm<I: Intake>(&self, intake: &I, index: usize) {
+        let key = self.group.queues().get(index).and_then(|queue| queue.key_behind_head(intake));
+        if let (Some(key), Some(source)) = (key, self.sources.get(index)) {
+            source.warm(self.id.partition, key);
+        }
     }
 
     /// Steps over the head of a queue: an undecodable record that the handler said to skip. It counts as consumed.

@@ -61,6 +61,19 @@ impl<K: Codec, V: Codec, A: Codec, F: Fold<K, V, A>> Node<K, V> for Aggregate<K,
         }
         self.store.keep_limit(cx, 0, &|slot| self.forward(cx, slot))
     }
+
+    fn warm(&self, partition: u32, key: &[u8]) {
+        // The key as a topic has it is nearly always as the store has it; if not, nothing is found.
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.clear();
+        scratch.extend(&partition.to_be_bytes());
+        scratch.extend(key);
+        self.store.warm(scratch.bytes());
+    }
+
+    fn warms(&self) -> bool {
+        true
+    }
 }
 
 impl<K: Codec, V, A: Codec, F> Aggregate<K, V, A, F> {

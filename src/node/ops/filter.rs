@@ -14,4 +14,12 @@ impl<K: Schema, V: Schema, F: for<'x> Fn2<K::View<'x>, V::View<'x>, bool>> Node<
     fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
         if (self.f)(r.key, r.value) == self.keep { self.out.send(cx, r) } else { Ok(()) }
     }
+
+    fn warm(&self, partition: u32, key: &[u8]) {
+        self.out.warm(partition, key);
+    }
+
+    fn warms(&self) -> bool {
+        self.out.warms()
+    }
 }

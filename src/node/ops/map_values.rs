@@ -16,6 +16,14 @@ impl<K: Schema, V: Schema, W: Schema, F: for<'x> Fn1<V::View<'x>, W::Out<'x>>> N
         let out = (self.f)(r.value);
         self.out.send(cx, &Record { key: K::shorten(r.key), value: W::lend(&out), timestamp: r.timestamp })
     }
+
+    fn warm(&self, partition: u32, key: &[u8]) {
+        self.out.warm(partition, key);
+    }
+
+    fn warms(&self) -> bool {
+        self.out.warms()
+    }
 }
 
 /// A value made of each key and value.
@@ -32,5 +40,13 @@ where
     fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
         let out = (self.f)(r.key, r.value);
         self.out.send(cx, &Record { key: K::shorten(r.key), value: W::lend(&out), timestamp: r.timestamp })
+    }
+
+    fn warm(&self, partition: u32, key: &[u8]) {
+        self.out.warm(partition, key);
+    }
+
+    fn warms(&self) -> bool {
+        self.out.warms()
     }
 }

@@ -11,4 +11,12 @@ impl<K: Schema, V: Schema> Node<K, V> for Pass<K, V> {
     fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
         self.out.send(cx, r)
     }
+
+    fn warm(&self, partition: u32, key: &[u8]) {
+        self.out.warm(partition, key);
+    }
+
+    fn warms(&self) -> bool {
+        self.out.warms()
+    }
 }

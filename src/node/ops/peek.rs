@@ -14,4 +14,12 @@ impl<K: Schema, V: Schema, F: for<'x> Fn2<K::View<'x>, V::View<'x>, ()>> Node<K,
         (self.f)(r.key, r.value);
         self.out.send(cx, r)
     }
+
+    fn warm(&self, partition: u32, key: &[u8]) {
+        self.out.warm(partition, key);
+    }
+
+    fn warms(&self) -> bool {
+        self.out.warms()
+    }
 }

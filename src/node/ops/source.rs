@@ -16,6 +16,14 @@ impl<K: Read, V: Read> Source for SourceNode<K, V> {
         let value = self.value.read(record.value).map_err(|error| refuse(cx, Side::Value, error))?;
         self.out.send(cx, &Record { key: K::lend(&key), value: V::lend(&value), timestamp: record.timestamp })
     }
+
+    fn warm(&self, partition: u32, key: &[u8]) {
+        self.out.warm(partition, key);
+    }
+
+    fn warms(&self) -> bool {
+        self.out.warms()
+    }
 }
 
 #[cold]

@@ -5,6 +5,7 @@
 //! `limit` bytes, all chunks, pages and the index included, but for the growth of one entry; the typed overlay evicts
 //! until it holds again. Order is that of writes, never that of hashes, so runs are repeatable; the hash is not secret:
 //! keys made to collide slow a store down, as they do in the broker's own partitioner.
+use crate::arena::prefetch;
 use crate::store::chunks::{CHUNK, Chunks};
 use crate::store::offset::PREFIX_BYTES;
 use crate::store::order::{Linked, Links, List};
@@ -40,15 +41,17 @@ pub(crate) struct Stamp<'a> {
     pub(crate) headers: &'a [u8],
 }
 
+/// An entry. In this order, so that finding it reads a cache line or two and nothing elsewhere.
+#[repr(C, align(32))]
 pub(crate) struct Slot {
-    links: Links,
     hash: u32,
     lane: u16,
     topic: u16,
     state: State,
     /// Whether the key had a value when the entry became dirty.
     existed: bool,
-    key: Piece,
+    key: Key,
+    links: Links,
     headers: Piece,
     /// Of the value, milliseconds.
     timestamp: i64,
@@ -58,15 +61,55 @@ pub(crate) struct Slot {
     heap: usize,
 }
 
+/// What `Slot` is made for: 64 of them are a size class of the allocator.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Slot>() == 96);
+
+/// Bytes of a key, partition included, that a slot holds itself.
+const SHORT: usize = 30;
+
+/// A key's bytes: in the slot, or in the slab if they are too many.
+#[derive(Clone, Copy)]
+enum Key {
+    Short(u8, [u8; SHORT]),
+    Long(Piece),
+}
+
+impl Key {
+    fn new(bytes: &[u8], slab: &mut ByteSlab) -> Self {
+        let mut short = [0; SHORT];
+        match short.get_mut(..bytes.len()) {
+            Some(start) => {
+                start.copy_from_slice(bytes);
+                Self::Short(bytes.len() as u8, short)
+            }
+            None => Self::Long(slab.insert(bytes)),
+        }
+    }
+
+    #[inline]
+    fn bytes<'a>(&'a self, slab: &'a ByteSlab) -> &'a [u8] {
+        match self {
+            Self::Short(len, bytes) => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Self::Long(piece) => slab.get(*piece),
+        }
+    }
+
+    /// Bytes by which the slab grows for a key of this length.
+    fn growth(len: usize, slab: &ByteSlab) -> usize {
+        if len <= SHORT { 0 } else { slab.growth(len) }
+    }
+}
+
 impl Slot {
     const FREE: Self = Self {
-        links: Links::ALONE,
         hash: 0,
         lane: 0,
         topic: 0,
         state: State::Free,
         existed: false,
-        key: Piece::EMPTY,
+        key: Key::Long(Piece::EMPTY),
+        links: Links::ALONE,
         headers: Piece::EMPTY,
         timestamp: 0,
         record_timestamp: 0,
@@ -160,7 +203,7 @@ impl Core {
         let chunk = Chunks::<Slot>::chunk_bytes() + CHUNK * self.column_bytes;
         let slot = if self.free.len == 0 { chunk } else { 0 };
         let index = if self.index.len() == self.index.capacity() { self.index.allocation_size().max(64) } else { 0 };
-        slot + index + self.bytes.growth(key_len)
+        slot + index + Key::growth(key_len, &self.bytes)
     }
 
     /// Entries whose room only a commit can free: changed ones and those that wait for the backend.
@@ -177,9 +220,19 @@ impl Core {
         let hash = hash(key);
         let same = |slot: &u32| {
             let slot = self.slots.at(*slot);
-            slot.hash == hash && self.bytes.get(slot.key) == key
+            slot.hash == hash && slot.key.bytes(&self.bytes) == key
         };
         self.index.find(spread(hash), same).copied()
+    }
+
+    /// Slots that the index has for a key, nearly always the key's own or none. They are asked for, not read.
+    #[inline]
+    pub(crate) fn candidates(&self, key: &[u8], mut and: impl FnMut(u32)) {
+        self.index.find(spread(hash(key)), |slot| {
+            prefetch(self.slots.at(*slot));
+            and(*slot);
+            false
+        });
     }
 
     /// Makes a fresh entry for a key that has none. The typed columns grow with [`slots`](Self::slots).
@@ -195,7 +248,7 @@ impl Core {
         self.free.remove(&mut self.slots, slot);
         let hash = hash(key);
         let lane = self.lane_of(key);
-        let key = self.bytes.insert(key);
+        let key = Key::new(key, &mut self.bytes);
         *self.slots.at_mut(slot) = Slot { hash, lane, key, state: State::Fresh, ..Slot::FREE };
         let slots = &self.slots;
         self.index.insert_unique(spread(hash), slot, |other| spread(slots.at(*other).hash));
@@ -227,7 +280,9 @@ impl Core {
         if let Ok(entry) = self.index.find_entry(spread(hash), |other| *other == slot) {
             entry.remove();
         }
-        self.bytes.remove(key);
+        if let Key::Long(key) = key {
+            self.bytes.remove(key);
+        }
         self.bytes.remove(headers);
         self.heap -= heap;
         *self.slots.at_mut(slot) = Slot::FREE;
@@ -340,7 +395,7 @@ impl Core {
     /// The key, partition included.
     #[inline]
     pub(crate) fn key(&self, slot: u32) -> &[u8] {
-        self.bytes.get(self.slots.at(slot).key)
+        self.slots.at(slot).key.bytes(&self.bytes)
     }
 
     pub(crate) fn partition(&self, slot: u32) -> u32 {

@@ -7,6 +7,7 @@ pub(crate) mod core;
 
 use self::core::{Core, State};
 use super::chunks::Chunks;
+use crate::arena::prefetch;
 use plimsoll_alloc::Module;
 
 /// A store's entries: key bytes → slot → value.
@@ -54,6 +55,12 @@ impl<T> Overlay<T> {
             }
         }
         slot
+    }
+
+    /// Has the entry of a key fetched into the processor's cache, if there is one: the memory of many entries is not.
+    #[inline]
+    pub(crate) fn warm(&self, key: &[u8]) {
+        self.core.candidates(key, |slot| prefetch(self.values.at(slot)));
     }
 
     /// The value of a slot.

@@ -1,5 +1,5 @@
 //! Plimsoll's side: one stream thread, `pass` or `count`, measured or until standard input ends.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 use plimsoll::prelude::*;
 use plimsoll::{Module, RowId};
 use plimsoll_peer::{Meter, Outcome, Task, end_with_stdin};
@@ -92,10 +92,10 @@ fn report(app: &App) {
     let mut memory = plimsoll::MemoryReport::default();
     app.memory(&mut memory);
     if let Some(plan) = app.plan() {
-        println!("{plan}");
+        eprintln!("{plan}");
         for module in Module::ALL {
             let of = memory.module(module);
-            println!("{:<12} peak {:>12} of {:>12}", module.name(), of.resident_peak, plan.module_bytes(module));
+            eprintln!("{:<12} peak {:>12} of {:>12}", module.name(), of.resident_peak, plan.module_bytes(module));
         }
     }
 }

@@ -81,13 +81,14 @@ impl Programs {
     /// Starts a system on a task. Its log goes to a file in the state directory.
     pub(crate) fn start(&self, system: System, task: &Task) -> Outcome<Running> {
         let log = Path::new(&task.state).join("log");
+        let verbose = std::env::var_os("PEER_VERBOSE").is_some();
         let mut child = self
             .command(system)
             .envs(task.environment())
             .current_dir(&task.state)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(&log)?)
+            .stderr(if verbose { Stdio::inherit() } else { std::fs::File::create(&log)?.into() })
             .spawn()
             .map_err(|error| {
                 format!("{}: {error}; build it with `cargo build --release -p plimsoll-peer`", system.name())
