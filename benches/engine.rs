@@ -44,14 +44,18 @@ fn overlay(c: &mut Criterion) {
         let keys = keys(count, &[0, 0, 0, 0]);
         group.bench_function(format!("hit among {count}"), |b| {
             let mut counts = Counts::new(AMPLE);
-            keys.iter().for_each(|key| drop(black_box(counts.add(key))));
+            for key in &keys {
+                counts.add(key);
+            }
             let mut next = keys.iter().cycle();
             b.iter(|| next.next().map(|key| counts.add(key)));
             assert_eq!(counts.entries(), count);
         });
         group.bench_function(format!("miss and eviction, {count} keys in room for half"), |b| {
             let mut all = Counts::new(AMPLE);
-            keys.iter().for_each(|key| drop(black_box(all.add(key))));
+            for key in &keys {
+                all.add(key);
+            }
             let mut counts = Counts::new(all.bytes() / 2);
             let mut next = keys.iter().cycle();
             b.iter(|| next.next().map(|key| counts.add_clean(key)));

@@ -125,7 +125,7 @@ impl Counts {
         Self(Overlay::new(bytes, false, |_| 0))
     }
 
-    /// Adds one to a key's count. A key that is not there is put in, and the oldest clean entry goes when there is no room.
+    /// Adds one to a key's count. A key that is not there is put in; clean entries go while there is no room.
     pub fn add(&mut self, key: &[u8]) -> i64 {
         let found = self.0.core().find(key);
         let slot = found.unwrap_or_else(|| {

@@ -52,7 +52,7 @@ impl StreamThread {
     /// Gives memory back while the governor asks for it, and takes up again when it no longer does.
     fn relieve(&mut self) {
         let reading = self.pressure.read();
-        // A full row looks tight, and stores keep within it by themselves; what presses elsewhere is not helped by them.
+        // A full row looks tight, and stores keep within it by themselves; they do not help what presses elsewhere.
         let full = reading.level(Module::Cache) == Level::Full || reading.process() == Level::Full;
         let now = self.shared.clock.mono_ms();
         if full && reading.is_pulled(Rung::EvictClean) && now >= self.shed_at {
