@@ -24,10 +24,10 @@ pub(crate) struct Options {
     #[arg(long, env = "RATE", default_value_t = 10_000)]
     rate: u64,
     /// Seconds that are measured.
-    #[arg(long, env = "SECONDS", default_value_t = 12)]
+    #[arg(long, env = "MEASURED_SECONDS", default_value_t = 12)]
     seconds: u64,
     /// Seconds before that.
-    #[arg(long, env = "WARM_UP", default_value_t = 8)]
+    #[arg(long, env = "WARM_UP_SECONDS", default_value_t = 8)]
     warm_up: u64,
     /// Bytes of a value.
     #[arg(long, env = "RECORD_BYTES", default_value_t = 100)]
@@ -96,6 +96,8 @@ const SYSTEMS: [(&str, Option<System>); 3] =
     [("floor", None), ("plimsoll", Some(System::Plimsoll)), ("kafka-streams", Some(System::KafkaStreams))];
 /// A producer's batch of Kafka's default size.
 const BATCH_BYTES: u64 = 16_384;
+/// The key of every record; the generator chooses the partition.
+const KEY: &str = "user-00000042";
 /// Time for the last records to arrive.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -164,8 +166,13 @@ fn run_one(
 /// Sends into one topic and reads from the other.
 fn measure(bootstrap: &str, input: &str, read: &str, options: &Options) -> Outcome<Histogram<u64>> {
     let consumer = reader(bootstrap, read, options.partitions)?;
-    let producer: BaseProducer =
-        ClientConfig::new().set("bootstrap.servers", bootstrap).set("linger.ms", "0").set("acks", "1").create()?;
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", bootstrap)
+        // As Kafka's own producer: what waits for one of five requests forms a batch.
+        .set("linger.ms", "0")
+        .set("max.in.flight.requests.per.connection", "5")
+        .set("acks", "1")
+        .create()?;
     let origin = Instant::now();
     let measured_from = Duration::from_secs(options.warm_up);
     let stop = AtomicBool::new(false);
@@ -213,7 +220,7 @@ fn send(producer: &BaseProducer, topic: &str, origin: Instant, options: &Options
         }
         value[..8].copy_from_slice(&u64::try_from(due.as_nanos()).unwrap_or(u64::MAX).to_be_bytes());
         let partition = i32::try_from(number % u64::from(options.partitions)).unwrap_or(0);
-        let mut record = BaseRecord::<[u8], [u8]>::to(topic).partition(partition).payload(&value);
+        let mut record = BaseRecord::to(topic).partition(partition).key(KEY).payload(value.as_slice());
         while let Err((error, refused)) = producer.send(record) {
             if error != KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) {
                 return Err(error.to_string());
