@@ -93,7 +93,7 @@ impl Step {
         let record = RawRecord { key: Some(key), value: Some(value), headers, timestamp, offset };
         let done = self.source.feed(&cx, &record).is_ok();
         self.fed = self.fed.wrapping_add(1);
-        if self.fed % TURN == 0 {
+        if self.fed.is_multiple_of(TURN) {
             self.arena.reset();
         }
         done

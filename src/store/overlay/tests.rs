@@ -102,7 +102,7 @@ fn random_entries_are_found_and_the_footprint_returns() {
     for round in 0..50_000u64 {
         // Every third key is too long for its slot.
         let number = random.u32(..3000);
-        let key = key(random.u32(..3), &number.to_string().repeat(if number % 3 == 0 { 30 } else { 1 }));
+        let key = key(random.u32(..3), &number.to_string().repeat(if number.is_multiple_of(3) { 30 } else { 1 }));
         if random.u8(..) < 60 {
             if let Some(slot) = overlay.core().find(&key) {
                 overlay.release(slot);
