@@ -7,6 +7,7 @@
 //! `cargo bench -p plimsoll-alloc --bench cost -- --batches 200`
 
 use clap::Parser;
+use plain::{Plain, get, put};
 use plimsoll_alloc::{Module, Plimsoll, bind_home, probe, scope};
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
@@ -15,6 +16,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 use tikv_jemalloc_sys as je;
+
+mod plain;
 
 plimsoll_alloc::install!();
 
@@ -116,19 +119,6 @@ fn batch(pairs: usize, mut pair: impl FnMut()) -> f64 {
     start.elapsed().as_nanos() as f64 / pairs as f64
 }
 
-/// Not inlined, as the compiler's shims around a global allocator are not.
-#[inline(never)]
-unsafe fn get<A: GlobalAlloc>(allocator: &A, layout: Layout) -> *mut u8 {
-    // SAFETY: the caller's promise.
-    unsafe { allocator.alloc(layout) }
-}
-
-#[inline(never)]
-unsafe fn put<A: GlobalAlloc>(allocator: &A, at: *mut u8, layout: Layout) {
-    // SAFETY: the caller's promise.
-    unsafe { allocator.dealloc(at, layout) };
-}
-
 #[inline(always)]
 fn rust_pair<A: GlobalAlloc>(allocator: &A, size: usize) {
     // SAFETY: a size above zero, a power of two; a fresh block, freed once with its layout.
@@ -148,29 +138,4 @@ fn c_pair(size: usize) {
 fn plain_pair(size: usize) {
     // SAFETY: a fresh block, freed once.
     unsafe { je::free(black_box(je::malloc(black_box(size)))) };
-}
-
-/// The global allocator over plain jemalloc, as the crates for it write it.
-struct Plain;
-
-// SAFETY: memory comes from jemalloc with size and alignment as asked, and goes back with the same layout.
-unsafe impl GlobalAlloc for Plain {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise: a size above zero.
-        unsafe {
-            match flags(layout) {
-                0 => je::malloc(layout.size()).cast(),
-                flags => je::mallocx(layout.size(), flags).cast(),
-            }
-        }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise: a live block with this layout.
-        unsafe { je::sdallocx(at.cast(), layout.size(), flags(layout)) };
-    }
-}
-
-fn flags(layout: Layout) -> i32 {
-    if layout.align() <= 16 && layout.align() <= layout.size() { 0 } else { layout.align().trailing_zeros() as i32 }
 }

@@ -3,10 +3,14 @@
 //! KIND: `c-tracked` (malloc, free), `c-plain` (jemalloc's own), `rust-tracked` (the global allocator),
 //! `rust-plain` (a global allocator over plain jemalloc), each on a thread whose home is Engine.
 
+use plain::{Plain, get, put};
 use plimsoll_alloc::{Module, Plimsoll, bind_home, probe};
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
 use tikv_jemalloc_sys as je;
+
+#[path = "../benches/plain/mod.rs"]
+mod plain;
 
 plimsoll_alloc::install!();
 
@@ -56,44 +60,6 @@ fn rust_tracked(count: u32) {
 
 fn rust_plain(count: u32) {
     rust(&Plain, count);
-}
-
-/// The global allocator over plain jemalloc, as the crates for it write it.
-struct Plain;
-
-// SAFETY: memory comes from jemalloc with size and alignment as asked, and goes back with the same layout.
-unsafe impl GlobalAlloc for Plain {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise: a size above zero.
-        unsafe {
-            match flags(layout) {
-                0 => je::malloc(layout.size()).cast(),
-                flags => je::mallocx(layout.size(), flags).cast(),
-            }
-        }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise: a live block with this layout.
-        unsafe { je::sdallocx(at.cast(), layout.size(), flags(layout)) };
-    }
-}
-
-fn flags(layout: Layout) -> i32 {
-    if layout.align() <= 16 && layout.align() <= layout.size() { 0 } else { layout.align().trailing_zeros() as i32 }
-}
-
-/// Not inlined, as the compiler's own shims are not.
-#[inline(never)]
-unsafe fn get<A: GlobalAlloc>(allocator: &A, layout: Layout) -> *mut u8 {
-    // SAFETY: the caller's promise.
-    unsafe { allocator.alloc(layout) }
-}
-
-#[inline(never)]
-unsafe fn put<A: GlobalAlloc>(allocator: &A, at: *mut u8, layout: Layout) {
-    // SAFETY: the caller's promise.
-    unsafe { allocator.dealloc(at, layout) };
 }
 
 #[inline(never)]

@@ -3,6 +3,7 @@ use super::builder::{AppBuilder, NoLine};
 use super::error::StartError;
 use super::stats::Stats;
 use crate::base::clock::{Clock, SystemClock};
+use crate::base::limits::DEFAULT_MAX_MESSAGE_BYTES;
 use crate::budget::{Demand, Line, Machine, Memory, MemoryReport, Plan, Pressure, plan};
 use crate::client::{MetadataClient, MetadataSettings, SharedMetadata};
 use crate::net::PollSet;
@@ -176,7 +177,7 @@ impl App {
         self.requests_waker.wake();
         let state = self.board.state.wait_for(Some(timeout), State::is_final);
         if !state.is_final() {
-            return Err(RunError::Internal { reason: format!("not closed after {} ms", timeout.as_millis()) });
+            return Err(RunError::internal(format!("not closed after {} ms", timeout.as_millis())));
         }
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(control) = control {
@@ -200,7 +201,7 @@ fn spawn_control(control: Control, with: BringUp, only_one: OnlyOne) -> Result<J
         let _ = plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine);
         // A panic here is a fault of this library: whoever waits for the application must hear of its end.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| control.run(with))) {
-            board.fail(RunError::Internal { reason: panic_text(panic.as_ref()) });
+            board.fail(RunError::internal(panic_text(panic.as_ref())));
             board.state.advance(State::PendingError);
             board.state.advance(State::Error);
         }
@@ -230,9 +231,6 @@ fn first_demand(line: Line, settings: &Settings, topology: &Topology) -> Demand 
         max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
     }
 }
-
-/// Kafka's default of `max.message.bytes`.
-const DEFAULT_MAX_MESSAGE_BYTES: u32 = 1_048_588;
 
 fn check_state_dir(settings: &Settings, topology: &Topology) -> Result<(), StartError> {
     if topology.stores().is_empty() {

@@ -5,6 +5,8 @@ pub(crate) const KIB: u64 = 1 << 10;
 /// Bytes of one MiB: `Memory::total(256 * MIB)`.
 pub const MIB: u64 = 1 << 20;
 
+/// Kafka's default of `max.message.bytes`: what a topic is taken to accept until the brokers tell.
+pub(crate) const DEFAULT_MAX_MESSAGE_BYTES: u32 = 1_048_588;
 /// Produce requests on their way on one connection: what an idempotent producer may have without losing order.
 pub(crate) const MAX_IN_FLIGHT: usize = 5;
 /// Receive and send buffer of every socket, in bytes: fixed, so that the kernel's part of a connection is known.

@@ -1,11 +1,10 @@
 //! Values of any serde type, encoded by bincode.
 use super::error::DecodeError;
-use super::schema::{Codec, Schema};
+use super::schema::{Codec, by_reference};
 use super::scratch::Scratch;
 use bincode::config::{Configuration, standard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt;
 use std::marker::PhantomData;
 
 /// An owned value of any serde type, encoded by bincode 2 with its standard configuration (little-endian,
@@ -40,34 +39,7 @@ impl<T> Default for Bincode<T> {
     }
 }
 
-impl<T> Clone for Bincode<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Bincode<T> {}
-
-impl<T> fmt::Debug for Bincode<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bincode<{}>", std::any::type_name::<T>())
-    }
-}
-
-impl<T: 'static> Schema for Bincode<T> {
-    type View<'a> = &'a T;
-    type Out<'a> = T;
-
-    #[inline]
-    fn lend<'s, 'a: 's>(out: &'s T) -> &'s T {
-        out
-    }
-
-    #[inline]
-    fn shorten<'s, 'a: 's>(view: &'a T) -> &'s T {
-        view
-    }
-}
+by_reference!(Bincode);
 
 impl<T: Serialize + DeserializeOwned + Clone + 'static> Codec for Bincode<T> {
     type Owned = T;

@@ -1,6 +1,5 @@
 //! Owned values that never leave the process.
-use super::schema::Schema;
-use std::fmt;
+use super::schema::by_reference;
 use std::marker::PhantomData;
 
 /// An owned value of any type that is never serialized. It is no [`Codec`](super::Codec), so `.to()` and
@@ -41,31 +40,4 @@ pub const fn local<T>() -> Local<T> {
     Local(PhantomData)
 }
 
-impl<T> Clone for Local<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Local<T> {}
-
-impl<T> fmt::Debug for Local<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Local<{}>", std::any::type_name::<T>())
-    }
-}
-
-impl<T: 'static> Schema for Local<T> {
-    type View<'a> = &'a T;
-    type Out<'a> = T;
-
-    #[inline]
-    fn lend<'s, 'a: 's>(out: &'s T) -> &'s T {
-        out
-    }
-
-    #[inline]
-    fn shorten<'s, 'a: 's>(view: &'a T) -> &'s T {
-        view
-    }
-}
+by_reference!(Local);

@@ -2,6 +2,7 @@
 use super::error::DecodeError;
 use super::schema::{Codec, Schema};
 use super::scratch::Scratch;
+use super::text::Utf8;
 
 /// UTF-8 text whose closures answer an owned `String`, for text that is made rather than cut out of other text. Seen as
 /// `&str`, the bytes are those of [`Utf8`](super::Utf8). Each record's string is an allocation; `map_values_in` makes
@@ -36,12 +37,12 @@ impl Codec for Text {
     type Owned = String;
 
     fn decode(&self, bytes: &[u8]) -> Result<String, DecodeError> {
-        super::Utf8.decode(bytes).map(str::to_owned)
+        Utf8.decode(bytes).map(str::to_owned)
     }
 
     #[inline]
     fn encode(&self, view: &str, out: &mut Scratch) {
-        out.extend(view.as_bytes());
+        Utf8.encode(view, out);
     }
 
     #[inline]
@@ -50,15 +51,14 @@ impl Codec for Text {
     }
 
     fn own(view: &str) -> String {
-        view.to_owned()
+        Utf8::own(view)
     }
 
     fn own_into(view: &str, slot: &mut String) {
-        slot.clear();
-        slot.push_str(view);
+        Utf8::own_into(view, slot);
     }
 
     fn weight(owned: &String) -> usize {
-        owned.capacity()
+        Utf8::weight(owned)
     }
 }

@@ -132,3 +132,38 @@ macro_rules! copy_schema {
     };
 }
 pub(crate) use copy_schema;
+
+/// The schema of a marker over `T` whose values flow as `&T`: a copyable marker, named by its type.
+macro_rules! by_reference {
+    ($marker:ident) => {
+        impl<T> Clone for $marker<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $marker<T> {}
+
+        impl<T> std::fmt::Debug for $marker<T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}<{}>", stringify!($marker), std::any::type_name::<T>())
+            }
+        }
+
+        impl<T: 'static> crate::codec::Schema for $marker<T> {
+            type View<'a> = &'a T;
+            type Out<'a> = T;
+
+            #[inline]
+            fn lend<'s, 'a: 's>(out: &'s T) -> &'s T {
+                out
+            }
+
+            #[inline]
+            fn shorten<'s, 'a: 's>(view: &'a T) -> &'s T {
+                view
+            }
+        }
+    };
+}
+pub(crate) use by_reference;

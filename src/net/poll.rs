@@ -121,6 +121,12 @@ impl PollSet {
         }
     }
 
+    /// [`Self::wait`] until a moment of the caller's clock, in milliseconds; not at all when it has passed.
+    pub(crate) fn wait_until(&mut self, now_ms: i64, until_ms: i64) -> Result<(), NetError> {
+        let ms = u64::try_from(until_ms.saturating_sub(now_ms)).unwrap_or(0);
+        self.wait(Some(Duration::from_millis(ms)))
+    }
+
     /// What happened to a connection in the last wait.
     pub(crate) fn ready(&self, token: Token) -> Ready {
         self.ready.get(usize::from(token.0)).copied().unwrap_or_default()

@@ -283,7 +283,7 @@ impl<V: Codec> StateStore for KeyValue<V> {
                 Ok(()) => entries += 1,
                 Err(_) if !into.is_empty() => return Ok(Collected { entries, more: true }),
                 Err(full) => {
-                    return Err(StoreError::TooLarge { needed: full.needed as u64, capacity: full.capacity as u64 });
+                    return Err(full.into());
                 }
             }
             overlay.core_mut().set_state(slot, State::Collected);

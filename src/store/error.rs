@@ -1,4 +1,5 @@
 //! What can go wrong with state, and what the caller does about it.
+use super::batch::BatchFull;
 use std::path::PathBuf;
 
 /// How bad an error of RocksDB's background threads is (its own severities, the two lower ones folded away).
@@ -93,6 +94,14 @@ pub enum StoreError {
         /// Bytes of the batch.
         capacity: u64,
     },
+}
+
+/// One record, or one offset, that no store batch can hold.
+impl From<BatchFull> for StoreError {
+    fn from(full: BatchFull) -> Self {
+        let bytes = |n| u64::try_from(n).unwrap_or(u64::MAX);
+        Self::TooLarge { needed: bytes(full.needed), capacity: bytes(full.capacity) }
+    }
 }
 
 fn holder_text(holder: Option<u32>) -> String {

@@ -35,7 +35,8 @@ impl RestorePosition {
         Self { store, partition, topic_id, next, stream_time }
     }
 
-    fn stored(&self, wall_ms: i64) -> StoredOffset {
+    /// As it is kept beside the rows.
+    pub(crate) fn stored(&self, wall_ms: i64) -> StoredOffset {
         StoredOffset { offset: self.next, topic_id: self.topic_id, wall_ms, stream_time: self.stream_time }
     }
 }
@@ -77,7 +78,7 @@ impl<'a> Restore<'a> {
         if let Some(key) = key {
             if self.put(key, value, timestamp).is_err() {
                 self.write_slice()?;
-                self.put(key, value, timestamp).map_err(too_large)?;
+                self.put(key, value, timestamp)?;
             }
             self.applied.stream_time = self.applied.stream_time.max(timestamp);
         }
@@ -111,17 +112,12 @@ impl<'a> Restore<'a> {
 
     fn write_slice(&mut self) -> Result<(), StoreError> {
         let at = self.applied.stored(self.wall_ms);
-        self.batch.set_offset(self.applied.store, self.applied.partition, &at).map_err(too_large)?;
+        self.batch.set_offset(self.applied.store, self.applied.partition, &at)?;
         self.backend.write(self.batch)?;
         self.batch.clear();
         *self.written = self.applied;
         Ok(())
     }
-}
-
-fn too_large(full: BatchFull) -> StoreError {
-    let bytes = |n| u64::try_from(n).unwrap_or(u64::MAX);
-    StoreError::TooLarge { needed: bytes(full.needed), capacity: bytes(full.capacity) }
 }
 
 #[cfg(test)]

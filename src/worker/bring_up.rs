@@ -2,7 +2,7 @@
 //!
 //! Nothing is opened before the plan holds. A broker that does not answer is tried again until the application is
 //! closed; all else that is wrong ends the start with a typed error.
-use super::control::{Control, Running, ThreadHandle};
+use super::control::{ASK, Control, Running, ThreadHandle};
 use super::failure::RunError;
 use super::mailbox::Mailbox;
 use super::message::{COMMANDS, CommitSlot, REQUESTS};
@@ -13,6 +13,7 @@ use super::stream::Shared;
 use super::topics::{TopicPlan, resolve};
 use crate::arena::Oversize;
 use crate::base::id::StoreId;
+use crate::base::limits::DEFAULT_MAX_MESSAGE_BYTES;
 use crate::budget::{Demand, Governor, Ledger, Line, Machine, Plan, Pressure, plan};
 use crate::client::admin::Admin;
 use crate::client::internal_topics;
@@ -33,12 +34,7 @@ use crate::wire::message::ApiKey;
 use plimsoll_alloc::Module;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-/// How long one question to the brokers may take.
-const ASK: Duration = Duration::from_secs(30);
-/// Kafka's default of `max.message.bytes`.
-const DEFAULT_MAX_MESSAGE_BYTES: u32 = 1_048_588;
 /// Longest sleep while an answer is awaited, milliseconds.
 const WAIT_MS: i64 = 50;
 
@@ -82,13 +78,13 @@ impl Control {
         let (backend, upkeep) = self.open_backend(&plan.plan)?;
         let levers = upkeep.as_ref().map(Upkeep::levers).unwrap_or_default();
         let governor = Governor::spawn(&plan.plan, Arc::clone(&plan.ledger), Arc::clone(&with.pressure), levers)
-            .map_err(|error| internal(&error))?;
+            .map_err(RunError::internal)?;
         let (threads, restore) = self.spawn_all(&with, &plan.plan, backend, upkeep)?;
         let mut membership = Membership::new(handle);
         let waker = self.polls.waker();
         membership.on_event(Box::new(move || waker.wake()));
         let names: Vec<&str> = topics.partitions.keys().map(String::as_str).collect();
-        membership.subscribe(&names).map_err(|error| client(&error))?;
+        membership.subscribe(&names).map_err(RunError::client)?;
         self.board.wait_for(Some("the group to assign partitions".to_owned()));
         Ok(Some(Running {
             membership,
@@ -119,7 +115,7 @@ impl Control {
             instance_id: instance.as_deref(),
             read_committed: false,
         });
-        handle.map(Arc::new).map_err(|error| client(&error))
+        handle.map(Arc::new).map_err(RunError::client)
     }
 
     /// One round of the metadata connection while nothing else runs.
@@ -127,10 +123,7 @@ impl Control {
         let now = self.clock.mono_ms();
         self.polls.clear();
         let until = self.metadata_client.prepare(&mut self.polls, now);
-        let wait = (until - now).clamp(0, most_ms);
-        self.polls
-            .wait(Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0))))
-            .map_err(|error| internal(&error))?;
+        self.polls.wait_until(now, until.min(now + most_ms)).map_err(RunError::internal)?;
         self.metadata_client.process(&self.polls, self.clock.mono_ms());
         Ok(())
     }
@@ -144,7 +137,7 @@ impl Control {
             .map(|spec| spec.topic.full(&self.settings.application_id))
             .collect();
         for topic in &wanted {
-            self.metadata.want_topic(topic).map_err(|error| RunError::Client { reason: error.to_string() })?;
+            self.metadata.want_topic(topic).map_err(RunError::client)?;
         }
         let topology = Arc::clone(&self.topology);
         loop {
@@ -198,7 +191,7 @@ impl Control {
         }
         let internal = |name: &String| topics.internal.iter().any(|topic| topic.name == *name);
         let names: Vec<&str> = topics.partitions.keys().filter(|name| !internal(name)).map(String::as_str).collect();
-        let configs = admin.configs(&names).map_err(|error| client(&error))?;
+        let configs = admin.configs(&names).map_err(RunError::client)?;
         let sizes = names.iter().zip(&configs).filter_map(|(name, config)| {
             let bytes = config.get("max.message.bytes")?.parse().ok()?;
             Some(Largest { topic: (*name).to_owned(), bytes })
@@ -267,7 +260,7 @@ impl Control {
                 .map_err(|error| RunError::InternalTopic { reason: error.to_string() })?;
         }
         for topic in &topics.internal {
-            self.metadata.want_topic(&topic.name).map_err(|error| RunError::Client { reason: error.to_string() })?;
+            self.metadata.want_topic(&topic.name).map_err(RunError::client)?;
         }
         loop {
             if self.closing() {
@@ -295,7 +288,7 @@ impl Control {
             stores: numbered.map(|(at, s)| (StoreId(u16::try_from(at).unwrap_or(u16::MAX)), s.name.clone())).collect(),
             options: DbOptions::planned(plan.sizes()),
         };
-        let backend = RocksBackend::open(settings).map_err(|error| RunError::Store { reason: error.to_string() })?;
+        let backend = RocksBackend::open(settings).map_err(RunError::store)?;
         let backend = Arc::new(backend);
         Ok((Arc::clone(&backend) as Arc<dyn Backend>, Some(Upkeep::new(backend))))
     }
@@ -308,7 +301,7 @@ impl Control {
         upkeep: Option<Upkeep>,
     ) -> Result<(Vec<ThreadHandle>, RestoreHandle), RunError> {
         let oversize = Oversize::new(plan.sizes().oversize_bytes);
-        let polls = PollSet::new().map_err(|error| internal(&error))?;
+        let polls = PollSet::new().map_err(RunError::internal)?;
         let restore_box = Mailbox::new(REQUESTS, polls.waker());
         let restore = spawn_restore(
             RestoreSeed {
@@ -336,7 +329,7 @@ impl Control {
         };
         let mut threads = Vec::with_capacity(self.settings.threads);
         for index in 0..self.settings.threads {
-            let polls = PollSet::new().map_err(|error| internal(&error))?;
+            let polls = PollSet::new().map_err(RunError::internal)?;
             let commands = Mailbox::new(COMMANDS, polls.waker());
             let slot = CommitSlot::default();
             let seed = StreamSeed {
@@ -369,13 +362,4 @@ impl Control {
 
 fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
-}
-
-fn client(error: &dyn std::fmt::Display) -> RunError {
-    RunError::Client { reason: error.to_string() }
-}
-
-/// An error of the system or of this library itself.
-pub(super) fn internal(error: &dyn std::fmt::Display) -> RunError {
-    RunError::Internal { reason: error.to_string() }
 }

@@ -9,7 +9,6 @@ use super::stream::StreamThread;
 use super::turn::panic_text;
 use crate::base::id::{StoreId, TaskId};
 use crate::node::{Cx, StateStore};
-use crate::store::batch::BatchFull;
 use crate::store::error::StoreError;
 use crate::store::offset::StoredOffset;
 use crate::task::step::Phase;
@@ -145,12 +144,12 @@ impl StreamThread {
             }
             if self.shared.clock.mono_ms() > give_up {
                 let reason = "the control thread did not answer a commit within max.poll.interval.ms".to_owned();
-                return Ok(CommitOutcome::Failed(RunError::Internal { reason }));
+                return Ok(CommitOutcome::Failed(RunError::internal(reason)));
             }
             let pumped = self.port.pump();
             if pumped.is_err() {
                 let reason = self.port.take_failure().unwrap_or_default();
-                return Ok(CommitOutcome::Failed(RunError::Internal { reason }));
+                return Ok(CommitOutcome::Failed(RunError::internal(reason)));
             }
         }
     }
@@ -165,8 +164,7 @@ impl StreamThread {
             let stream_time = self.tasks[index].group.stream_time();
             let wired = self.wired.get(task.subtopology as usize).cloned().flatten();
             for store in wired.iter().flat_map(|wired| &wired.stores) {
-                self.write_store(store, task.partition, stream_time)
-                    .map_err(|error| RunError::Store { reason: error.to_string() })?;
+                self.write_store(store, task.partition, stream_time).map_err(RunError::store)?;
             }
             self.tasks[index].committed();
         }
@@ -186,7 +184,7 @@ impl StreamThread {
                 backend.write(batch)?;
                 store.written(partition);
                 batch.clear();
-                batch.set_offset(store.id(), partition, &position).map_err(full)?;
+                batch.set_offset(store.id(), partition, &position)?;
             }
             backend.write(batch)?;
             store.written(partition);
@@ -208,10 +206,4 @@ impl StreamThread {
             stream_time,
         }
     }
-}
-
-/// A batch that cannot hold one offset.
-pub(super) fn full(full: BatchFull) -> StoreError {
-    let bytes = |n| u64::try_from(n).unwrap_or(u64::MAX);
-    StoreError::TooLarge { needed: bytes(full.needed), capacity: bytes(full.capacity) }
 }

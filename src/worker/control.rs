@@ -31,6 +31,8 @@ use std::time::Duration;
 
 /// Longest sleep while nothing happens, milliseconds: the group's events and requests of threads end it earlier.
 const POLL_MS: i64 = 100;
+/// How long one question to the brokers may take.
+pub(super) const ASK: Duration = Duration::from_secs(30);
 /// How long leaving the group may take.
 const LEAVE: Duration = Duration::from_secs(5);
 
@@ -92,6 +94,14 @@ pub(super) struct Running {
     pub(super) _governor: Governor,
 }
 
+impl Running {
+    fn thread_ended(&mut self, thread: usize) {
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.ended = true;
+        }
+    }
+}
+
 /// The control thread's own things.
 pub(crate) struct Control {
     pub(crate) settings: Arc<Settings>,
@@ -117,10 +127,13 @@ impl Control {
                 let failed = self.serve(&mut running);
                 self.end(running, failed.err());
             }
-            Ok(None) => self.ended(None),
+            Ok(None) => {
+                self.ending(None);
+                self.ended(false);
+            }
             Err(error) => {
-                self.ask_at_the_end(&error);
-                self.ended(Some(error));
+                self.ending(Some(&error));
+                self.ended(true);
             }
         }
     }
@@ -212,11 +225,7 @@ impl Control {
                     let command = Command::Position { task, topic, partition, offset: position };
                     send(running, thread, command)?;
                 }
-                Request::Ended { thread } => {
-                    if let Some(thread) = running.threads.get_mut(thread) {
-                        thread.ended = true;
-                    }
-                }
+                Request::Ended { thread } => running.thread_ended(thread),
             }
         }
         Ok(())
@@ -274,14 +283,7 @@ impl Control {
 
     /// Ends everything in order: threads commit, the group is left, the database closes, the line is let go.
     fn end(&mut self, mut running: Running, error: Option<RunError>) {
-        let failed = error.is_some();
-        if let Some(error) = &error {
-            self.ask_at_the_end(error);
-        }
-        self.board.state.advance(if failed { State::PendingError } else { State::PendingShutdown });
-        if let Some(error) = &error {
-            self.board.fail(error.clone());
-        }
+        self.ending(error.as_ref());
         for thread in 0..running.threads.len() {
             let _ = send(&running, thread, Command::Shutdown);
         }
@@ -302,7 +304,7 @@ impl Control {
         // The backend closes with the threads and the governor ends last; the handle's own time is bounded.
         let Running { membership, .. } = running;
         membership.close(LEAVE);
-        self.ended(error);
+        self.ended(error.is_some());
     }
 
     /// Events and requests while the threads end: only commits still matter. A failure now changes nothing: its task
@@ -318,29 +320,28 @@ impl Control {
         while let Some(request) = self.requests.take() {
             match request {
                 Request::Commit { thread } => self.commit(running, thread),
-                Request::Ended { thread } => running.threads[thread].ended = true,
+                Request::Ended { thread } => running.thread_ended(thread),
                 _ => {}
             }
         }
     }
 
-    fn ended(&self, error: Option<RunError>) {
-        match error {
-            None => {
-                self.board.state.advance(State::PendingShutdown);
-                self.board.state.advance(State::NotRunning);
-            }
-            Some(error) => {
-                self.board.fail(error);
-                self.board.state.advance(State::PendingError);
-                self.board.state.advance(State::Error);
-            }
+    /// Begins the end: the handler is asked, the state and the reason are shown.
+    fn ending(&mut self, error: Option<&RunError>) {
+        if let Some(error) = error {
+            self.ask_at_the_end(error);
+            self.board.fail(error.clone());
         }
+        self.board.state.advance(if error.is_some() { State::PendingError } else { State::PendingShutdown });
+    }
+
+    fn ended(&self, failed: bool) {
+        self.board.state.advance(if failed { State::Error } else { State::NotRunning });
     }
 }
 
 /// Posts a command to a thread.
 pub(super) fn send(running: &Running, thread: usize, command: Command) -> Result<(), RunError> {
     let Some(handle) = running.threads.get(thread) else { return Ok(()) };
-    handle.commands.post(command).map_err(|_| RunError::Internal { reason: "a stream thread's box is full".to_owned() })
+    handle.commands.post(command).map_err(|_| RunError::internal("a stream thread's box is full"))
 }

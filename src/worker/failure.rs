@@ -133,6 +133,23 @@ pub enum RunError {
     },
 }
 
+impl RunError {
+    /// What the brokers, or librdkafka for them, said.
+    pub(crate) fn client(reason: impl fmt::Display) -> Self {
+        Self::Client { reason: reason.to_string() }
+    }
+
+    /// What the database or the file system said.
+    pub(crate) fn store(reason: impl fmt::Display) -> Self {
+        Self::Store { reason: reason.to_string() }
+    }
+
+    /// What the system, or this library itself, said.
+    pub(crate) fn internal(reason: impl fmt::Display) -> Self {
+        Self::Internal { reason: reason.to_string() }
+    }
+}
+
 /// A record whose bytes a codec refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndecodableRecord {

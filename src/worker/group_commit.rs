@@ -74,7 +74,7 @@ impl Control {
         let Some(epoch) = request.epoch else { return Err(CommitOutcome::Stale) };
         running.membership.commit(epoch, &offsets).map_err(|refused| match refused {
             CommitRefused::StaleEpoch { .. } => CommitOutcome::Stale,
-            other => CommitOutcome::Failed(RunError::Client { reason: other.to_string() }),
+            other => CommitOutcome::Failed(RunError::client(other)),
         })
     }
 
@@ -94,7 +94,7 @@ impl Control {
             Outcome::FencedInstance => CommitOutcome::Failed(RunError::Fenced),
             Outcome::Retriable(code) | Outcome::Failed(code) => {
                 let reason = format!("committing offsets: {} ({})", code.text(), code.name());
-                CommitOutcome::Failed(RunError::Client { reason })
+                CommitOutcome::Failed(RunError::client(reason))
             }
         };
         let pending = running.commits.swap_remove(index);

@@ -11,7 +11,6 @@ use crate::produce::{Ack, AckSlot, AppendError, OutRecord, OutTopic, Producer};
 use crate::wire::{RawHeaders, partition_for};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Longest wait of one round while the pool is full or a flush is on its way, in milliseconds.
 const PUMP_MS: i64 = 100;
@@ -119,18 +118,11 @@ impl ThreadPort {
 
     /// One round over the producer's sockets alone: while a node waits for room, or a commit for acknowledgements.
     pub(crate) fn pump(&self) -> Result<(), Fault> {
-        self.pump_for(PUMP_MS)
-    }
-
-    /// As [`ThreadPort::pump`], with another longest wait in milliseconds.
-    pub(crate) fn pump_for(&self, most_ms: i64) -> Result<(), Fault> {
         let inner = &mut *self.inner.borrow_mut();
         let now = self.clock.mono_ms();
         inner.polls.clear();
         let deadline = inner.producer.prepare(&mut inner.polls, now);
-        let wait = (deadline - now).clamp(0, most_ms);
-        let waited = inner.polls.wait(Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0))));
-        if let Err(error) = waited {
+        if let Err(error) = inner.polls.wait_until(now, deadline.min(now + PUMP_MS)) {
             *self.failure.borrow_mut() = Some(error.to_string());
             return Err(Fault::Produce);
         }

@@ -1,5 +1,5 @@
 //! Rebalances as the control thread sees them: who gets which task, where each begins, and the end of an epoch.
-use super::control::{Control, Running, ThreadHandle, send};
+use super::control::{ASK, Control, Running, ThreadHandle, send};
 use super::failure::RunError;
 use super::message::{Command, StartPosition, TaskStart};
 use super::state::State;
@@ -7,21 +7,16 @@ use crate::base::id::{SourceId, TaskId};
 use crate::base::partition::TopicPartition;
 use crate::client::membership::{Assigned, Assignment};
 use crate::client::{OffsetQuery, OffsetSpec, list_offsets};
-use crate::ffi::kafka_error::KafkaError;
 use crate::placement::leading::{SubtopologyInputs, owned};
 use crate::topology::{OffsetReset, Subtopology, TopicName};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long one question to the brokers may take.
-const ASK: Duration = Duration::from_secs(30);
 
 impl Control {
     /// A new assignment: tasks are dealt to the threads, those that stay stay where they are.
     pub(super) fn assign(&mut self, running: &mut Running, assignment: &Assignment) -> Result<(), RunError> {
         self.board.state.advance(State::Rebalancing);
         let tasks = self.tasks_of(running, &assignment.partitions);
-        let epoch = match running.membership.complete_assign().map_err(|error| client(&error))? {
+        let epoch = match running.membership.complete_assign().map_err(RunError::client)? {
             Assigned::Started(epoch) => epoch,
             // Another generation has begun meanwhile; its assignment follows.
             Assigned::Superseded => return Ok(()),
@@ -61,7 +56,7 @@ impl Control {
                 self.inner_round(running)?;
             }
         }
-        running.membership.complete_revoke().map_err(|error| client(&error))
+        running.membership.complete_revoke().map_err(RunError::client)
     }
 
     /// The assignment was lost: nothing may be committed any more.
@@ -72,7 +67,7 @@ impl Control {
             send(running, thread, Command::Lost)?;
             running.threads[thread].tasks.clear();
         }
-        running.membership.complete_revoke().map_err(|error| client(&error))
+        running.membership.complete_revoke().map_err(RunError::client)
     }
 
     /// Range's list turned into tasks: a task belongs to whoever is offered its partition of the subtopology's leading
@@ -113,7 +108,7 @@ impl Control {
             return Ok(starts);
         }
         let partitions: Vec<TopicPartition> = wanted.iter().map(|(_, _, tp)| tp.clone()).collect();
-        let committed = running.membership.committed(&partitions, ASK).map_err(|error| client(&error))?;
+        let committed = running.membership.committed(&partitions, ASK).map_err(RunError::client)?;
         for ((index, source, tp), committed) in wanted.into_iter().zip(committed) {
             let partition = u32::try_from(tp.partition).unwrap_or(0);
             let (offset, partition_time) = match committed {
@@ -167,16 +162,12 @@ impl Control {
                     self.metadata_round(100)?;
                 }
                 Some(Err(fault)) => {
-                    return Err(RunError::Client { reason: format!("{}-{}: {fault}", query.topic, query.partition) });
+                    return Err(RunError::client(format!("{}-{}: {fault}", query.topic, query.partition)));
                 }
                 None => return Ok(None),
             }
         }
     }
-}
-
-fn client(error: &KafkaError) -> RunError {
-    RunError::Client { reason: error.to_string() }
 }
 
 /// Which tasks each thread keeps and which are new to it: those that stay do not move; the others go to the emptiest

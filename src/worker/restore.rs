@@ -115,7 +115,7 @@ impl RestoreThread {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) {
         if let Err(error) = plimsoll_alloc::bind_home(Module::Restore) {
-            self.fail_all(&RunError::Internal { reason: error.to_string() });
+            self.fail_all(&RunError::internal(error));
         }
         while !self.ending {
             self.obey();
@@ -124,7 +124,7 @@ impl RestoreThread {
             self.finish();
             self.care();
             if let Err(error) = self.poll(worked) {
-                self.fail_all(&RunError::Internal { reason: error.to_string() });
+                self.fail_all(&RunError::internal(error));
             }
         }
     }
@@ -133,7 +133,7 @@ impl RestoreThread {
     fn care(&mut self) {
         let now = self.clock.mono_ms();
         if let Some(Err(error)) = self.upkeep.as_mut().map(|upkeep| upkeep.turn(now)) {
-            self.fail_all(&store_error(&error));
+            self.fail_all(&RunError::store(&error));
         }
     }
 
@@ -156,7 +156,7 @@ impl RestoreThread {
         let wanted = self.metadata.want_topic(&topic);
         self.jobs.push(Job { task, life, store, topic, owner, reading: None, ask_at: i64::MIN });
         if let Err(error) = wanted {
-            self.fail(self.jobs.len() - 1, RunError::Client { reason: error.to_string() });
+            self.fail(self.jobs.len() - 1, RunError::client(error));
         }
     }
 
@@ -221,18 +221,15 @@ impl RestoreThread {
             match list_offsets(&self.metadata, &self.settings.client_id, &[query], false, ASK).pop() {
                 Some(Ok(offset)) => *bound = offset.unwrap_or(0),
                 Some(Err(fault)) if !fault.is_retriable() => {
-                    return Err(RunError::Client { reason: format!("{}: {fault}", job.topic) });
+                    return Err(RunError::client(format!("{}: {fault}", job.topic)));
                 }
                 _ => return Ok(None),
             }
         }
         let [start, target] = bounds;
         let topic_id = self.metadata.latest().topic(&job.topic).map_or([0; 16], |topic| topic.id);
-        let position = self.position(job, topic_id, start, target).map_err(|error| store_error(&error))?;
-        let slot = self
-            .fetcher
-            .add(&job.topic, partition, position.next)
-            .map_err(|error| RunError::Internal { reason: error.to_string() })?;
+        let position = self.position(job, topic_id, start, target).map_err(RunError::store)?;
+        let slot = self.fetcher.add(&job.topic, partition, position.next).map_err(RunError::internal)?;
         Ok(Some(Reading { slot, position, target }))
     }
 
@@ -282,9 +279,9 @@ impl RestoreThread {
         let mut restore = Restore::begin(&*self.backend, &mut self.batch, &mut reading.position, wall_ms);
         loop {
             match cursor.next(section) {
-                Ok(Some(record)) => restore
-                    .apply(record.key, record.value, record.timestamp, record.offset)
-                    .map_err(|error| store_error(&error))?,
+                Ok(Some(record)) => {
+                    restore.apply(record.key, record.value, record.timestamp, record.offset).map_err(RunError::store)?
+                }
                 Ok(None) => break,
                 Err(error) => {
                     let (offset, reason) = (batch.header.base_offset, error.to_string());
@@ -292,7 +289,7 @@ impl RestoreThread {
                 }
             }
         }
-        restore.finish(batch.header.next_offset()).map_err(|error| store_error(&error))
+        restore.finish(batch.header.next_offset()).map_err(RunError::store)
     }
 
     fn take_faults(&mut self) {
@@ -322,7 +319,7 @@ impl RestoreThread {
         }
         let dropped = self.backend.drop_partition(job.store, job.task.partition);
         if let Err(error) = dropped {
-            self.fail(index, store_error(&error));
+            self.fail(index, RunError::store(&error));
         }
     }
 
@@ -349,7 +346,7 @@ impl RestoreThread {
                         index += 1;
                     }
                 }
-                Err(error) => self.fail(index, store_error(&error)),
+                Err(error) => self.fail(index, RunError::store(&error)),
             }
         }
     }
@@ -360,14 +357,10 @@ impl RestoreThread {
         let Some(reading) = &mut self.jobs[index].reading else { return Ok(()) };
         let (store, partition, target) = (reading.position.store, reading.position.partition, reading.target);
         if self.backend.offset(store, partition)?.is_none() {
+            // An empty changelog: the partition is complete without a row, and must have its offset.
+            reading.position.next = reading.position.next.max(target);
             self.batch.clear();
-            let at = crate::store::offset::StoredOffset {
-                offset: target.max(reading.position.next),
-                topic_id: reading.position.topic_id,
-                wall_ms,
-                stream_time: reading.position.stream_time,
-            };
-            self.batch.set_offset(store, partition, &at).map_err(super::commit::full)?;
+            self.batch.set_offset(store, partition, &reading.position.stored(wall_ms))?;
             return self.backend.write(&self.batch);
         }
         Restore::begin(&*self.backend, &mut self.batch, &mut reading.position, wall_ms).finish(target)
@@ -380,13 +373,8 @@ impl RestoreThread {
         let asking = self.jobs.iter().filter(|job| job.reading.is_none()).map(|job| job.ask_at);
         let until = asking.fold(fetch_at, i64::min);
         let idle = !worked && self.commands.is_empty();
-        let wait = if idle { (until - now).clamp(0, IDLE_MS) } else { 0 };
-        self.polls.wait(Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0))))?;
+        self.polls.wait_until(now, if idle { until.min(now + IDLE_MS) } else { now })?;
         self.fetcher.process(&self.polls, self.clock.mono_ms());
         Ok(())
     }
-}
-
-fn store_error(error: &StoreError) -> RunError {
-    RunError::Store { reason: error.to_string() }
 }

@@ -1,7 +1,6 @@
 //! The threads and their pools: from the plan's sizes to what each thread owns.
 //!
 //! What a thread owns is made on the thread itself, so that it lies in the thread's arenas from the start.
-use super::bring_up::internal;
 use super::failure::{Failure, RunError};
 use super::mailbox::Mailbox;
 use super::message::{Command, CommitSlot, Request};
@@ -74,21 +73,20 @@ pub(super) fn spawn_stream(seed: StreamSeed) -> Result<JoinHandle<()>, RunError>
             let error = match outcome {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
-                Err(panic) => RunError::Internal { reason: panic_text(panic.as_ref()) },
+                Err(panic) => RunError::internal(panic_text(panic.as_ref())),
             };
             let _ = control.post(Request::Failed { thread: index, failure: Failure { task: None, error } });
             let _ = control.post(Request::Ended { thread: index });
         })
-        .map_err(|error| internal(&error))
+        .map_err(RunError::internal)
 }
 
 fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
-    plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine).map_err(|error| internal(&error))?;
+    plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine).map_err(RunError::internal)?;
     let settings = Arc::clone(&seed.shared.settings);
     let sizes = &seed.sizes;
     let pool = FramePool::new(sizes.frames_per_thread, sizes.frame_bytes, RESERVED_FRAMES, seed.oversize);
-    let fetcher =
-        Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(|error| internal(&error))?;
+    let fetcher = Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
     let producer_settings = ProducerSettings {
         compression: settings.compression,
         linger_ms: settings.linger_ms,
@@ -99,7 +97,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         ..ProducerSettings::new(sizes.batch_bytes, sizes.batches_per_thread)
     };
     let now = seed.shared.clock.mono_ms();
-    let producer = Producer::new(producer_settings, seed.metadata, now).map_err(|error| internal(&error))?;
+    let producer = Producer::new(producer_settings, seed.metadata, now).map_err(RunError::internal)?;
     let topology = &seed.shared.topology;
     let application = &settings.application_id;
     let sinks: Vec<String> = topology.sinks().iter().map(|sink| sink.topic.full(application)).collect();
@@ -156,21 +154,21 @@ pub(super) fn spawn_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreH
             let error = match outcome {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
-                Err(panic) => RunError::Internal { reason: panic_text(panic.as_ref()) },
+                Err(panic) => RunError::internal(panic_text(panic.as_ref())),
             };
             let _ = control.post(Request::Failed { thread: usize::MAX, failure: Failure { task: None, error } });
         })
-        .map_err(|error| internal(&error))?;
+        .map_err(RunError::internal)?;
     Ok(RestoreHandle { commands, join: Some(join) })
 }
 
 fn make_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreThread, RunError> {
-    plimsoll_alloc::bind_home(plimsoll_alloc::Module::Restore).map_err(|error| internal(&error))?;
+    plimsoll_alloc::bind_home(plimsoll_alloc::Module::Restore).map_err(RunError::internal)?;
     let frames = sizes.restore_frames.max(crate::base::limits::MIN_FRAMES);
     let (bytes, oversize) = (sizes.restore_frame_bytes, seed.oversize);
     let pool = FramePool::new_in(plimsoll_alloc::Module::Restore, frames, bytes, RESERVED_FRAMES, oversize);
-    let fetcher = Fetcher::new(fetcher_settings(&seed.settings), pool, seed.metadata.clone())
-        .map_err(|error| internal(&error))?;
+    let fetcher =
+        Fetcher::new(fetcher_settings(&seed.settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
     Ok(RestoreThread {
         settings: seed.settings,
         topology: seed.topology,

@@ -70,11 +70,7 @@ impl StreamThread {
             return;
         }
         task.phase = if task.restoring.is_empty() { Phase::Running } else { Phase::Restoring };
-        if task.phase == Phase::Running {
-            for queue in task.group.queues() {
-                self.fetcher.demand(queue.slot(), true);
-            }
-        }
+        self.open_inputs(index);
     }
 
     fn revoke(&mut self, epoch: Epoch) -> Result<(), RunError> {
@@ -104,10 +100,7 @@ impl StreamThread {
         for input in start.inputs {
             let Some(source) = wired.source(input.source) else { continue };
             let partition = i32::try_from(input.partition).unwrap_or(i32::MAX);
-            let slot = self
-                .fetcher
-                .add(&input.topic, partition, input.offset)
-                .map_err(|error| RunError::Internal { reason: error.to_string() })?;
+            let slot = self.fetcher.add(&input.topic, partition, input.offset).map_err(RunError::internal)?;
             self.fetcher.demand(slot, false);
             sources.push(Rc::clone(source));
             let timestamps = topology.source(input.source).map(|spec| spec.timestamps).unwrap_or_default();
@@ -131,7 +124,7 @@ impl StreamThread {
         for store in &logged {
             let ask = RestoreCommand::Restore { task: start.id, life, store: *store, owner: self.commands.clone() };
             if self.shared.restore.post(ask).is_err() {
-                return Err(RunError::Internal { reason: "the restore thread's box is full".to_owned() });
+                return Err(RunError::internal("the restore thread's box is full"));
             }
         }
         let group = PartitionGroup::new(queues, self.shared.settings.max_task_idle_ms);
@@ -143,6 +136,7 @@ impl StreamThread {
         Ok(())
     }
 
+    /// The inputs of a running task are asked for.
     fn open_inputs(&mut self, index: usize) {
         let task = &self.tasks[index];
         if task.phase == Phase::Running {
@@ -164,11 +158,7 @@ impl StreamThread {
             record_bytes: self.record_bytes,
             spill: Rc::clone(&self.spill),
         };
-        let wired = self
-            .shared
-            .topology
-            .wire(subtopology, &settings)
-            .map_err(|error| RunError::Internal { reason: error.to_string() })?;
+        let wired = self.shared.topology.wire(subtopology, &settings).map_err(RunError::internal)?;
         let wired = Rc::new(wired);
         if self.wired.len() <= at {
             self.wired.resize(at + 1, None);

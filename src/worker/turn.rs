@@ -4,12 +4,12 @@ use super::stream::StreamThread;
 use crate::base::id::TaskId;
 use crate::budget::{Level, Rung};
 use crate::client::{FetchFault, Slot};
+use crate::net::NetError;
 use crate::node::{Fault, Parked};
 use crate::task::queue::PartitionQueue;
 use crate::task::step::{Phase, StepEnd, StepEnv};
 use plimsoll_alloc::Module;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 /// Records of one task in a turn before its sockets and the other tasks have their turn.
 const STEP_BUDGET: u32 = 1_024;
@@ -101,14 +101,13 @@ impl StreamThread {
                 let fetch_at = fetcher.prepare(polls, now);
                 let produce_at = producer.prepare(polls, now);
                 let until = wake_at.min(fetch_at).min(produce_at);
-                let wait = if idle { (until - now).clamp(0, IDLE_MS) } else { 0 };
-                polls.wait(Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0))))?;
+                polls.wait_until(now, if idle { until } else { now })?;
                 let now = clock.mono_ms();
                 fetcher.process(polls, now);
                 producer.process(polls, now);
-                Ok(())
+                Ok::<(), NetError>(())
             })
-            .map_err(|error: crate::net::NetError| RunError::Internal { reason: error.to_string() })?;
+            .map_err(RunError::internal)?;
         self.take_fetch_faults()
     }
 
@@ -250,7 +249,7 @@ impl StreamThread {
         match fault {
             Fault::Decode | Fault::User => RunError::Processing { task, at, reason },
             Fault::Produce | Fault::TooLarge => RunError::Production { task, reason },
-            Fault::Store | Fault::Full => RunError::Store { reason },
+            Fault::Store | Fault::Full => RunError::store(reason),
         }
     }
 

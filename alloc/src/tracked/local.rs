@@ -85,10 +85,10 @@ std::arch::global_asm!(
 #[inline(always)]
 pub(crate) fn local() -> &'static Local {
     let block: *const Local;
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: reads the thread pointer and the symbol's constant offset from it; no memory that Rust knows
     // of, no flags, no stack. The loader has set both up before any code of this object can run, for every
     // thread, since the symbol lives in the static TLS block.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
             "mov {block}, qword ptr [rip + plimsoll_alloc_local_v0@gottpoff]",
@@ -97,8 +97,8 @@ pub(crate) fn local() -> &'static Local {
             options(pure, nomem, nostack),
         );
     }
-    // SAFETY: as above.
     #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
     unsafe {
         std::arch::asm!(
             "adrp {block}, :gottprel:plimsoll_alloc_local_v0",
