@@ -7,12 +7,12 @@ use plimsoll::prelude::*;
 use plimsoll_alloc::{Module, live_all, purge, rss_identity, threads};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use support::load::{self, Load};
+use support::load::{self, Load, Order};
 use support::oracle;
 
 plimsoll::install_allocator!();
 
-const LOAD: Load = Load { partitions: 4, keys: 20_000, records: 200_000 };
+const LOAD: Load = Load { partitions: 4, keys: 20_000, records: 200_000, order: Order::InTurn };
 const PATIENCE: Duration = Duration::from_secs(60);
 const KIB: i64 = 1024;
 

@@ -8,14 +8,14 @@ use plimsoll::prelude::*;
 use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use support::load::{self, Load};
+use support::load::{self, Load, Order};
 use support::{broker::Cluster, oracle};
 
 plimsoll::install_allocator!();
 
 const WARM_UP: u64 = 100_000;
 const RECORDS: u64 = 1_000_000;
-const LOAD: Load = Load { partitions: 4, keys: 10_000, records: WARM_UP + RECORDS };
+const LOAD: Load = Load { partitions: 4, keys: 10_000, records: WARM_UP + RECORDS, order: Order::InTurn };
 /// Most allocating calls of a commit that writes 10,000 keys into RocksDB, however many records lie between two: its
 /// memtable grows by blocks of 16 KiB.
 const CALLS_A_COMMIT: f64 = 100.0;

@@ -225,7 +225,7 @@ fn first_demand(line: Line, settings: &Settings, topology: &Topology) -> Demand 
         outputs: count(topology.sinks().len() + logged),
         stores,
         families: stores,
-        restores: logged > 0,
+        restores: stores > 0,
         global_tables: 0,
         brokers: 1,
         max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,

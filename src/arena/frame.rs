@@ -73,6 +73,7 @@ pub(crate) struct FramePool {
     frame_bytes: usize,
     reserved: usize,
     oversize: Oversize,
+    module: plimsoll_alloc::Module,
 }
 
 impl FramePool {
@@ -100,7 +101,12 @@ impl FramePool {
         places.push(Place::default());
         // Later ones first: the lowest buffers are used most and stay warm.
         let free = (0..frames).rev().filter_map(|i| u16::try_from(i).ok()).map(FrameId).collect();
-        Self { places, free, frame_bytes, reserved: reserved.min(frames), oversize }
+        Self { places, free, frame_bytes, reserved: reserved.min(frames), oversize, module }
+    }
+
+    /// Whose memory the buffers are; what belongs to them, like contexts that fill them, is its too.
+    pub(crate) fn module(&self) -> plimsoll_alloc::Module {
+        self.module
     }
 
     /// Bytes of a buffer.

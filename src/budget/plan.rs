@@ -11,7 +11,7 @@ use plimsoll_alloc::Module;
 use std::fmt;
 
 /// The slack is this part of the line: what rounding to size classes and half-used pages may take.
-const SLACK_DIVISOR: u64 = 16;
+const SLACK_DIVISOR: u64 = 32;
 /// No line is above this (1 EiB): sums of rows cannot overflow.
 const LARGEST_LINE: u64 = 1 << 60;
 

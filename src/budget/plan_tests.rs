@@ -147,7 +147,7 @@ fn check(demand: &Demand, plan: &Plan) {
         assert!(row.bytes >= row.floor, "{}: {demand:?}", row.id);
     }
     let (sizes, threads) = (plan.sizes(), u64::from(demand.threads));
-    let pool = |count: usize, bytes: usize| (count * (bytes + 4096)) as u64;
+    let pool = |count: usize, bytes: usize| (count * bytes) as u64;
     assert!(pool(sizes.frames_per_thread, sizes.frame_bytes) * threads <= plan.bytes(RowId::Frames));
     assert!(pool(sizes.batches_per_thread, sizes.batch_bytes) * threads <= plan.bytes(RowId::Batches));
     assert!(pool(sizes.restore_frames, sizes.restore_frame_bytes) <= plan.bytes(RowId::Restore));

@@ -7,9 +7,16 @@ use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
 
-/// Bytes of mappings that belong to files (the program, libraries), their data and bss included.
+/// The root of jemalloc's radix tree of extents: in bss, and used in a few pages, which the row of the allocator's
+/// tables pays for.
+const RADIX_ROOT_BYTES: u64 = 2 << 20;
+
+/// Bytes of mappings that belong to files (the program, libraries), their data and bss included, but for the
+/// allocator's own where it is installed.
 pub(super) fn program_bytes() -> Option<u64> {
-    fs::read_to_string("/proc/self/maps").ok().map(|maps| program_bytes_of(&maps))
+    let mapped = program_bytes_of(&fs::read_to_string("/proc/self/maps").ok()?);
+    let root = if plimsoll_alloc::is_installed() { RADIX_ROOT_BYTES } else { 0 };
+    Some(mapped.saturating_sub(root))
 }
 
 /// As [`program_bytes`], from the text of `/proc/self/maps`.

@@ -55,6 +55,8 @@ rows! {
     Restore = "restore",
     /// Batches under construction or not yet acknowledged.
     Batches = "producer batches",
+    /// Requests of the producers' connections, and what they note of topics and batches.
+    Requests = "producer requests",
     /// Contexts that compress batches.
     Compression = "compression",
     /// Uncommitted and cached entries of stores.

@@ -2,7 +2,7 @@
 //!
 //! Owns every number of bytes that was measured or chosen for a row. Floors and ceilings are pure functions of the
 //! demand. Called by `plan` alone.
-use super::sizes::{buffer, size_class};
+use super::sizes::size_class;
 use super::{Demand, RowId};
 use crate::base::limits::{KIB, MIB, MIN_FRAMES, SOCKET_BUFFER_BYTES};
 use plimsoll_alloc::Module;
@@ -17,12 +17,17 @@ pub(super) const MAX_BATCH_BYTES: u64 = MIB;
 pub(super) const RESTORE_FRAMES: u64 = MIN_FRAMES as u64;
 /// Contexts of one thread that reads compressed batches: zstd 160 KiB, inflate 43 KiB, measured, rounded up.
 pub(super) const DECOMPRESSION_BYTES: u64 = 256 * KIB;
+/// What the restore thread has beside its frames: contexts, its store batch of 256 KiB, tables, half-used pages.
+pub(super) const RESTORE_FIXED_BYTES: u64 = DECOMPRESSION_BYTES + STORE_BATCH_BYTES + 128 * KIB;
+/// Requests and the answer of one of the producer's connections: 6 x 8 KiB and 32 KiB, and what they note of batches.
+const REQUESTS_BYTES: u64 = 88 * KIB;
 /// Contexts of one thread that writes compressed batches: lz4's table 16 KiB and its scratch.
 const COMPRESSION_BYTES: u64 = 64 * KIB;
-/// A thread's stack as touched, measured 34 KiB, rounded up to whole pages with the guard's neighbour.
-const STACK_BYTES: u64 = 40 * KIB;
-/// One of the allocator's thread caches: 94 KiB measured, in its size class.
-const THREAD_CACHE_BYTES: u64 = 96 * KIB;
+/// A thread's stack as touched: 28 to 40 KiB measured, 80 KiB on RocksDB's two; and Rust's stack for signals.
+const STACK_BYTES: u64 = 56 * KIB;
+/// One of the allocator's thread caches: 12 KiB measured, 19 KiB for a thread's own. The blocks in it are their
+/// module's: see `sizes::HALF_USED_PAGES`.
+const THREAD_CACHE_BYTES: u64 = 24 * KIB;
 /// Modules other than its own that a stream thread and the restore thread allocate for.
 const STREAM_FOREIGN: u64 = 5;
 const RESTORE_FOREIGN: u64 = 3;
@@ -99,11 +104,11 @@ pub(super) static PROCESS: [Spec; 9] = [
     Spec::fixed(RowId::AllocatorTables, None, "1 MiB + line / 128", "cannot be: grows with the line only", |d| {
         MIB + d.line.bytes / 128
     }),
-    Spec::fixed(RowId::Stacks, None, "all threads x 40 KiB touched", WITHIN, |d| d.all_threads() * STACK_BYTES),
+    Spec::fixed(RowId::Stacks, None, "all threads x 56 KiB touched", WITHIN, |d| d.all_threads() * STACK_BYTES),
     Spec::fixed(
         RowId::ThreadCaches,
         Some(Module::App),
-        "(all threads + foreign modules of each) x 96 KiB",
+        "(all threads + foreign modules of each) x 24 KiB",
         "cannot be: threads are fixed at start",
         |d| {
             let restore = if d.restores { RESTORE_FOREIGN } else { 0 };
@@ -148,25 +153,25 @@ pub(super) static CONSUMERS: [Spec; 6] = [
     Spec::fixed(
         RowId::Control,
         Some(Module::Consumer),
-        "3 MiB + brokers x 128 KiB",
+        "1 MiB + brokers x 128 KiB + input partitions x 2 KiB",
         "cannot be: it fetches nothing, its queues are set small",
-        |d| 3 * MIB + u64::from(d.brokers) * 128 * KIB,
+        |d| MIB + u64::from(d.brokers) * 128 * KIB + u64::from(d.inputs) * 2 * KIB,
     ),
     Spec {
         id: RowId::Frames,
         module: Some(Module::Batch),
         what: "threads x frames (3 or more) x frame (256 KiB to 1 MiB)",
         when_full: "the response waits in the socket; fewer partitions are asked for, never fewer than one a task",
-        floor: |d| threads(d) * MIN_FRAMES as u64 * buffer(MIN_FRAME_BYTES),
-        ceiling: |d| threads(d) * 16 * buffer(MAX_FRAME_BYTES),
-        weight: 14,
+        floor: |d| threads(d) * MIN_FRAMES as u64 * MIN_FRAME_BYTES,
+        ceiling: |d| threads(d) * 16 * MAX_FRAME_BYTES,
+        weight: 10,
     },
     Spec::fixed(
         RowId::OversizeFrame,
         Some(Module::Batch),
         "largest max.message.bytes + 64 KiB in its size class, one a process",
         "the response waits until it is free; larger is an error that names it",
-        |d| buffer(size_class(u64::from(d.max_message_bytes) + 64 * KIB)),
+        |d| size_class(u64::from(d.max_message_bytes) + 64 * KIB),
     ),
     Spec {
         id: RowId::Arenas,
@@ -175,7 +180,7 @@ pub(super) static CONSUMERS: [Spec; 6] = [
         when_full: "the thread works off what waits before it polls again",
         floor: |d| threads(d) * 128 * KIB,
         ceiling: |d| threads(d) * 2 * MIB,
-        weight: 4,
+        weight: 2,
     },
     Spec::fixed(RowId::Decompression, Some(Module::Batch), "threads x 256 KiB of contexts", WITHIN, |d| {
         threads(d) * DECOMPRESSION_BYTES
@@ -183,16 +188,16 @@ pub(super) static CONSUMERS: [Spec; 6] = [
     Spec {
         id: RowId::Restore,
         module: Some(Module::Restore),
-        what: "3 frames (256 KiB to 1 MiB) + 256 KiB of contexts",
+        what: "3 frames (256 KiB to 1 MiB) + 640 KiB of contexts, store batch and tables",
         when_full: "restoring waits: fewer partitions are asked for",
-        floor: |d| if d.restores { RESTORE_FRAMES * buffer(MIN_FRAME_BYTES) + DECOMPRESSION_BYTES } else { 0 },
-        ceiling: |d| if d.restores { RESTORE_FRAMES * buffer(MAX_FRAME_BYTES) + DECOMPRESSION_BYTES } else { 0 },
-        weight: 3,
+        floor: |d| if d.restores { RESTORE_FRAMES * MIN_FRAME_BYTES + RESTORE_FIXED_BYTES } else { 0 },
+        ceiling: |d| if d.restores { RESTORE_FRAMES * MAX_FRAME_BYTES + RESTORE_FIXED_BYTES } else { 0 },
+        weight: 2,
     },
 ];
 
 /// Rows of the part that produces: `Memory::producers` sets their sum.
-pub(super) static PRODUCERS: [Spec; 2] = [
+pub(super) static PRODUCERS: [Spec; 3] = [
     Spec {
         id: RowId::Batches,
         module: Some(Module::Producer),
@@ -200,8 +205,15 @@ pub(super) static PRODUCERS: [Spec; 2] = [
         when_full: "the fullest batch leaves early, then the thread waits for an acknowledgement",
         floor: |d| threads(d) * 512 * KIB,
         ceiling: |d| threads(d) * (u64::from(d.outputs) + 16).max(32) * MAX_BATCH_BYTES / 4,
-        weight: 14,
+        weight: 8,
     },
+    Spec::fixed(
+        RowId::Requests,
+        Some(Module::Producer),
+        "threads x (64 KiB + brokers x 88 KiB + partitions written to x 256 B)",
+        "cannot be: a connection has as many requests on their way as it has buffers",
+        |d| threads(d) * (64 * KIB + u64::from(d.brokers) * REQUESTS_BYTES + u64::from(d.outputs) * 256),
+    ),
     Spec::fixed(RowId::Compression, Some(Module::Producer), "threads x 64 KiB of contexts", WITHIN, |d| {
         threads(d) * COMPRESSION_BYTES
     }),
@@ -212,11 +224,11 @@ pub(super) static STATE: [Spec; 8] = [
     Spec {
         id: RowId::Overlay,
         module: Some(Module::Cache),
-        what: "share of the line over all threads and stores (1 MiB or more)",
+        what: "share of the line over all threads and stores (1.5 MiB or more)",
         when_full: "clean entries go, then dirty ones are forwarded, then the commit comes early",
-        floor: |d| if d.stores > 0 { (u64::from(d.stores) * threads(d) * 64 * KIB).max(MIB) } else { 0 },
+        floor: |d| if d.stores > 0 { (u64::from(d.stores) * threads(d) * 64 * KIB).max(MIB + MIB / 2) } else { 0 },
         ceiling: |d| if_any(d.stores, u64::MAX),
-        weight: 36,
+        weight: 48,
     },
     Spec {
         id: RowId::GlobalTables,
@@ -234,16 +246,17 @@ pub(super) static STATE: [Spec; 8] = [
         when_full: "the largest are flushed before the next batch is written",
         floor: |d| if_any(d.families, MIB + u64::from(d.families) * 128 * KIB),
         ceiling: |d| if_any(d.families, 256 * MIB),
-        weight: 12,
+        weight: 8,
     },
     Spec {
         id: RowId::BlockCache,
         module: Some(Module::BlockCache),
-        what: "share of the line (1 MiB or more), index and filter blocks included",
+        what: "share of the line (2 MiB or more), index and filter blocks included",
         when_full: "blocks not in use go; a read that finds none is not cached",
-        floor: |d| if_any(d.families, MIB),
+        // Half of it is what blocks take on their way: see `CACHE_MARGIN` of `ffi::rocks`.
+        floor: |d| if_any(d.families, 2 * MIB),
         ceiling: |d| if_any(d.families, u64::MAX),
-        weight: 18,
+        weight: 12,
     },
     Spec::fixed(
         RowId::RocksDb,
@@ -266,7 +279,7 @@ pub(super) static STATE: [Spec; 8] = [
         when_full: "cannot be: jobs and buffers are bounded",
         floor: |d| if_any(d.families, MIB + MIB / 2),
         ceiling: |d| if_any(d.families, 6 * MIB),
-        weight: 4,
+        weight: 3,
     },
     Spec::fixed(
         RowId::Iterators,

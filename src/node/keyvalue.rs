@@ -314,8 +314,6 @@ impl<V: Codec> StateStore for KeyValue<V> {
     }
 
     fn needs_commit(&self) -> bool {
-        let overlay = self.overlay.borrow();
-        let core = overlay.core();
-        core.footprint() > core.limit() / 4 * 3 && core.held() > core.len() / 2
+        self.overlay.borrow().core().is_over(0)
     }
 }

@@ -37,6 +37,7 @@ pub(crate) trait StateStore {
     /// Evicts clean entries until so many bytes are free or none is left; answers the bytes freed.
     fn shed(&self, bytes: usize) -> usize;
 
-    /// Whether most of the store's room is taken by entries that only a commit can free.
+    /// Whether the store is beyond its room although everything was forwarded and written to the backend that may be
+    /// before a commit.
     fn needs_commit(&self) -> bool;
 }

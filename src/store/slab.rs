@@ -12,6 +12,8 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 const CLASSES: [u16; 15] = [16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 336, 448, 672, 1008];
 const LARGE: u8 = 15;
 const NONE: u32 = u32::MAX;
+/// Stands for the length of a string that has a page of its own.
+const LONG: u16 = u16::MAX;
 /// End of a page's list of free pieces.
 const NO_PIECE: u16 = u16::MAX;
 
@@ -19,17 +21,20 @@ const NO_PIECE: u16 = u16::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     page: u32,
-    len: u32,
     at: u16,
+    /// Bytes of the string; [`LONG`] if its page knows.
+    len: u16,
 }
 
 impl Piece {
     /// The empty string, which lies nowhere.
-    pub(crate) const EMPTY: Self = Self { page: NONE, len: 0, at: 0 };
+    pub(crate) const EMPTY: Self = Self { page: NONE, at: 0, len: 0 };
 }
 
 struct Page {
     data: Box<[u8]>,
+    /// Bytes of the one string of a page of its own.
+    len: u32,
     class: u8,
     /// Pieces handed out.
     used: u16,
@@ -93,7 +98,10 @@ impl ByteSlab {
         let at = self.take(page, class);
         let start = usize::from(at);
         self.pages[page as usize].data[start..start + bytes.len()].copy_from_slice(bytes);
-        Piece { page, len, at }
+        if class == LARGE {
+            self.pages[page as usize].len = len;
+        }
+        Piece { page, at, len: if class == LARGE { LONG } else { len as u16 } }
     }
 
     /// The bytes of a piece.
@@ -102,7 +110,8 @@ impl ByteSlab {
         match self.pages.get(piece.page as usize) {
             Some(page) => {
                 let start = usize::from(piece.at);
-                &page.data[start..start + piece.len as usize]
+                let len = if piece.len == LONG { page.len as usize } else { usize::from(piece.len) };
+                &page.data[start..start + len]
             }
             None => &[],
         }
@@ -135,7 +144,7 @@ impl ByteSlab {
 
     fn add_page(&mut self, class: u8, data: Box<[u8]>) -> u32 {
         self.bytes += data.len();
-        let page = Page { data, class, used: 0, free: NO_PIECE, fresh: 0, prev: NONE, next: NONE };
+        let page = Page { data, len: 0, class, used: 0, free: NO_PIECE, fresh: 0, prev: NONE, next: NONE };
         match self.vacant.pop() {
             Some(at) => {
                 self.pages[at as usize] = page;

@@ -228,7 +228,7 @@ impl Control {
             outputs: written + changelogs,
             stores: count(stores.len()),
             families: count(stores.len()),
-            restores: stores.iter().any(|store| store.logged),
+            restores: !stores.is_empty(),
             global_tables: 0,
             brokers: count(self.metadata.latest().brokers.len()).max(1),
             max_message_bytes,
@@ -293,6 +293,35 @@ impl Control {
         Ok((Arc::clone(&backend) as Arc<dyn Backend>, Some(Upkeep::new(backend))))
     }
 
+    /// Starts the restore thread. Without a store there is nothing to restore and no database to look after: then there
+    /// is none.
+    fn restore_thread(
+        &self,
+        plan: &Plan,
+        backend: &Arc<dyn Backend>,
+        upkeep: Option<Upkeep>,
+        oversize: &Oversize,
+    ) -> Result<RestoreHandle, RunError> {
+        let polls = PollSet::new().map_err(RunError::internal)?;
+        let commands = Mailbox::new(REQUESTS, polls.waker());
+        if self.topology.stores().is_empty() {
+            return Ok(RestoreHandle { commands, join: None });
+        }
+        let seed = RestoreSeed {
+            settings: Arc::clone(&self.settings),
+            topology: Arc::clone(&self.topology),
+            clock: Arc::clone(&self.clock),
+            backend: Arc::clone(backend),
+            upkeep,
+            metadata: self.metadata.clone(),
+            commands,
+            control: self.requests.clone(),
+            polls,
+            oversize: oversize.clone(),
+        };
+        spawn_restore(seed, plan.sizes())
+    }
+
     fn spawn_all(
         &mut self,
         with: &BringUp,
@@ -301,30 +330,14 @@ impl Control {
         upkeep: Option<Upkeep>,
     ) -> Result<(Vec<ThreadHandle>, RestoreHandle), RunError> {
         let oversize = Oversize::new(plan.sizes().oversize_bytes);
-        let polls = PollSet::new().map_err(RunError::internal)?;
-        let restore_box = Mailbox::new(REQUESTS, polls.waker());
-        let restore = spawn_restore(
-            RestoreSeed {
-                settings: Arc::clone(&self.settings),
-                topology: Arc::clone(&self.topology),
-                clock: Arc::clone(&self.clock),
-                backend: Arc::clone(&backend),
-                upkeep,
-                metadata: self.metadata.clone(),
-                commands: restore_box.clone(),
-                control: self.requests.clone(),
-                polls,
-                oversize: oversize.clone(),
-            },
-            plan.sizes(),
-        )?;
+        let restore = self.restore_thread(plan, &backend, upkeep, &oversize)?;
         let shared = Shared {
             settings: Arc::clone(&self.settings),
             topology: Arc::clone(&self.topology),
             clock: Arc::clone(&self.clock),
             backend,
             control: self.requests.clone(),
-            restore: restore_box,
+            restore: restore.commands.clone(),
             lives: Arc::default(),
         };
         let mut threads = Vec::with_capacity(self.settings.threads);

@@ -21,6 +21,7 @@ use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
 use crate::store::rocks_upkeep::Upkeep;
 use crate::topology::Topology;
+use crate::wire::Compression;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -86,7 +87,11 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
     let settings = Arc::clone(&seed.shared.settings);
     let sizes = &seed.sizes;
     let pool = FramePool::new(sizes.frames_per_thread, sizes.frame_bytes, RESERVED_FRAMES, seed.oversize);
-    let fetcher = Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
+    let fetcher =
+        Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
+    // A codec writes into a buffer of its own, which is one of the row's.
+    let compresses = settings.compression != Compression::None;
+    let batches = sizes.batches_per_thread - usize::from(compresses);
     let producer_settings = ProducerSettings {
         compression: settings.compression,
         linger_ms: settings.linger_ms,
@@ -94,7 +99,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         topic_timeout_ms: settings.max_block_ms,
         request_timeout_ms: settings.request_timeout_ms,
         client_id: settings.client_id.clone(),
-        ..ProducerSettings::new(sizes.batch_bytes, sizes.batches_per_thread)
+        ..ProducerSettings::new(sizes.batch_bytes, batches)
     };
     let now = seed.shared.clock.mono_ms();
     let producer = Producer::new(producer_settings, seed.metadata, now).map_err(RunError::internal)?;
@@ -164,7 +169,7 @@ pub(super) fn spawn_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreH
 
 fn make_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreThread, RunError> {
     plimsoll_alloc::bind_home(plimsoll_alloc::Module::Restore).map_err(RunError::internal)?;
-    let frames = sizes.restore_frames.max(crate::base::limits::MIN_FRAMES);
+    let frames = sizes.restore_frames;
     let (bytes, oversize) = (sizes.restore_frame_bytes, seed.oversize);
     let pool = FramePool::new_in(plimsoll_alloc::Module::Restore, frames, bytes, RESERVED_FRAMES, oversize);
     let fetcher =

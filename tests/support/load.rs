@@ -1,7 +1,7 @@
-//! Many small records, written fast and read back: keys `key-000000` and up in turn, values that begin with their key.
+//! Many small records, written fast and read back: keys `key-000000` and up, values that begin with their key.
 //!
-//! Record `n` has key `n % keys`, lies in partition `key % partitions` and has 100 bytes of key and value together, so
-//! the true count of every key is known without being counted.
+//! A record has 100 bytes of key and value together and lies in partition `key % partitions`. Which key record `n` has
+//! is a function of `n`, so the true counts are known without reading anything.
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
@@ -18,20 +18,47 @@ pub const KEY_BYTES: usize = 10;
 pub const VALUE_BYTES: usize = 90;
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// In which order the keys come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// One after the other, again and again: the worst for a cache that does not hold all of them.
+    InTurn,
+    /// Each record has any of them, all equally likely; the same ones in every run.
+    Random,
+}
+
 /// What a topic holds or is to hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub partitions: i32,
     pub keys: u64,
     pub records: u64,
+    pub order: Order,
 }
 
 impl Load {
-    /// How many records have this key.
-    pub fn count_of(&self, key: u64) -> i64 {
-        let more = u64::from(key < self.records % self.keys);
-        i64::try_from(self.records / self.keys + more).unwrap()
+    /// The number of record `n`'s key.
+    fn key_of(&self, n: u64) -> u64 {
+        match self.order {
+            Order::InTurn => n % self.keys,
+            Order::Random => mixed(n) % self.keys,
+        }
     }
+
+    /// How many records each key has.
+    pub fn counts(&self) -> Vec<i64> {
+        let mut counts = vec![0; usize::try_from(self.keys).unwrap()];
+        (0..self.records).for_each(|n| counts[usize::try_from(self.key_of(n)).unwrap()] += 1);
+        counts
+    }
+}
+
+/// A number that looks random (SplitMix64's output function).
+fn mixed(n: u64) -> u64 {
+    let z = n.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 /// Counts records whose delivery failed.
@@ -62,8 +89,8 @@ pub fn write(bootstrap: &str, topic: &str, load: Load, from: u64) {
         .unwrap();
     let mut value = [b'.'; VALUE_BYTES];
     for n in from..load.records {
-        let number = n % load.keys;
-        let key = key_of(number);
+        let number = load.key_of(n);
+        let key = text_of(number);
         value[..KEY_BYTES].copy_from_slice(&key);
         let partition = i32::try_from(number % u64::from(load.partitions.unsigned_abs())).unwrap();
         let mut record = BaseRecord::to(topic).partition(partition).key(&key[..]).payload(&value[..]);
@@ -82,7 +109,7 @@ pub fn write(bootstrap: &str, topic: &str, load: Load, from: u64) {
     assert_eq!(failed.load(Ordering::Relaxed), 0, "records could not be written to {topic}");
 }
 
-fn key_of(number: u64) -> [u8; KEY_BYTES] {
+fn text_of(number: u64) -> [u8; KEY_BYTES] {
     let mut key = *b"key-000000";
     let mut rest = number;
     for digit in key[4..].iter_mut().rev() {

@@ -87,6 +87,10 @@ impl Fetcher {
         if pool.frame_bytes() < needed {
             return Err(FetcherError::FrameBytes { frame_bytes: pool.frame_bytes(), needed });
         }
+        let decompressor = {
+            let _scope = plimsoll_alloc::scope(pool.module());
+            Decompressor::new()?
+        };
         Ok(Self {
             settings,
             pool,
@@ -97,7 +101,7 @@ impl Fetcher {
             brokers: Vec::new(),
             inbox: Inbox::default(),
             target: None,
-            decompressor: Decompressor::new()?,
+            decompressor,
             handed: 0,
             compressed: false,
             control: vec![0; CONTROL_FRAME_BYTES].into_boxed_slice(),

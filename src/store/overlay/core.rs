@@ -42,7 +42,7 @@ pub(crate) struct Stamp<'a> {
 }
 
 /// An entry. In this order, so that finding it reads a cache line or two and nothing elsewhere.
-#[repr(C, align(32))]
+#[repr(C, align(16))]
 pub(crate) struct Slot {
     hash: u32,
     lane: u16,
@@ -53,20 +53,20 @@ pub(crate) struct Slot {
     key: Key,
     links: Links,
     headers: Piece,
+    /// Bytes on the heap that the values own.
+    heap: u32,
     /// Of the value, milliseconds.
     timestamp: i64,
     record_timestamp: i64,
     offset: i64,
-    /// Bytes on the heap that the values own.
-    heap: usize,
 }
 
 /// What `Slot` is made for: 64 of them are a size class of the allocator.
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Slot>() == 96);
+const _: () = assert!(size_of::<Slot>() == 80);
 
 /// Bytes of a key, partition included, that a slot holds itself.
-const SHORT: usize = 30;
+const SHORT: usize = 22;
 
 /// A key's bytes: in the slot, or in the slab if they are too many.
 #[derive(Clone, Copy)]
@@ -284,7 +284,7 @@ impl Core {
             self.bytes.remove(key);
         }
         self.bytes.remove(headers);
-        self.heap -= heap;
+        self.heap -= heap as usize;
         *self.slots.at_mut(slot) = Slot::FREE;
         self.free.push(&mut self.slots, slot);
     }
@@ -417,12 +417,14 @@ impl Core {
     #[inline]
     pub(crate) fn set_heap(&mut self, slot: u32, heap: usize) {
         let slot = self.slots.at_mut(slot);
-        self.heap = self.heap - slot.heap + heap;
+        // No record is that large: the row of the producer's batches bounds key and value.
+        let heap = u32::try_from(heap).unwrap_or(u32::MAX);
+        self.heap = self.heap - slot.heap as usize + heap as usize;
         slot.heap = heap;
     }
 
     pub(crate) fn heap(&self, slot: u32) -> usize {
-        self.slots.at(slot).heap
+        self.slots.at(slot).heap as usize
     }
 
     pub(crate) fn oldest_clean(&self) -> Option<u32> {
