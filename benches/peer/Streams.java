@@ -20,7 +20,7 @@ import org.apache.kafka.streams.kstream.Produced;
  * the same environment as the other programs and prints the same line of JSON.
  */
 public final class Streams {
-    private static final long LOOK_MS = 5;
+    private static final long LOOK_MS = 20;
     private static final long PATIENCE_MS = 60_000;
 
     private Streams() {
