@@ -87,8 +87,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
     let settings = Arc::clone(&seed.shared.settings);
     let sizes = &seed.sizes;
     let pool = FramePool::new(sizes.frames_per_thread, sizes.frame_bytes, RESERVED_FRAMES, seed.oversize);
-    let fetcher =
-        Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
+    let fetcher = Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
     // A codec writes into a buffer of its own, which is one of the row's.
     let compresses = settings.compression != Compression::None;
     let batches = sizes.batches_per_thread - usize::from(compresses);

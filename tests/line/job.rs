@@ -152,10 +152,10 @@ fn work(job: &Job, app: &App) -> Result<(u64, f64), Told> {
         }
         if app.state().is_final() {
             let failure = app.failure();
-            if let Some(RunError::Plan(plan)) = &failure {
-                if let PlanError::LineTooSmall { needed, .. } = **plan {
-                    return Err(Told::TooSmall(needed));
-                }
+            if let Some(RunError::Plan(plan)) = &failure
+                && let PlanError::LineTooSmall { needed, .. } = **plan
+            {
+                return Err(Told::TooSmall(needed));
             }
             return Err(Told::Failed(format!("{failure:?}")));
         }
