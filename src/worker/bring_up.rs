@@ -128,7 +128,9 @@ impl Control {
         Ok(())
     }
 
-    /// Waits until every input topic is known; a missing one is an error, a silent cluster is not.
+    /// Waits until every input topic is known; a missing one is an error, a silent cluster is not. The output topics are
+    /// asked for in the same breath, so that the first records need not wait for their leaders; a missing one is an
+    /// error when something is sent to it.
     fn await_topics(&mut self) -> Result<Option<TopicPlan>, RunError> {
         let sources = self.topology.sources();
         let wanted: Vec<String> = sources
@@ -138,6 +140,10 @@ impl Control {
             .collect();
         for topic in &wanted {
             self.metadata.want_topic(topic).map_err(RunError::client)?;
+        }
+        for sink in self.topology.sinks() {
+            let topic = sink.topic.full(&self.settings.application_id);
+            self.metadata.want_topic(&topic).map_err(RunError::client)?;
         }
         let topology = Arc::clone(&self.topology);
         loop {
