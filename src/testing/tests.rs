@@ -33,7 +33,7 @@ fn thread(overlay_bytes: usize) -> Thread {
         backend: Arc::clone(&backend) as Arc<dyn Backend>,
         overlay_bytes_per_store: overlay_bytes,
         record_bytes: 1 << 16,
-        spill: Rc::new(RefCell::new(StoreBatch::with_capacity(4096))),
+        spill: Rc::new(RefCell::new(StoreBatch::with_capacity(1 << 16))),
     };
     let wired = topology.wire(0, &settings).unwrap();
     assert_eq!((wired.sources.len(), wired.drains.len(), wired.stores.len()), (1, 1, 1));
@@ -122,27 +122,46 @@ fn what_is_discarded_is_read_from_the_backend_again() {
 }
 
 #[test]
-fn clean_entries_are_shed_and_held_ones_ask_for_a_commit() {
+fn only_clean_entries_are_shed() {
     let thread = thread(64 << 10);
-    let mut fed = 0;
-    while !thread.store().needs_commit() {
-        thread.feed(0, &format!("key-{fed}"));
-        fed += 1;
+    let fed = 200;
+    // Longer than what a slot holds itself: slots are kept, the bytes of keys are given back.
+    let key = |n: usize| format!("a-key-longer-than-a-slot-{n}");
+    for n in 0..fed {
+        thread.feed(0, &key(n));
     }
-    assert!(fed > 100 && thread.store().weight() < 64 << 10, "{fed} entries");
+    assert!((16 << 10..48 << 10).contains(&thread.store().weight()), "{}", thread.store().weight());
     assert_eq!(thread.store().shed(usize::MAX), 0, "dirty entries stay");
     thread.drain();
-    assert!(thread.store().needs_commit(), "pending entries hold their room too");
+    assert_eq!(thread.store().shed(usize::MAX), 0, "pending entries too");
     let mut batch = StoreBatch::with_capacity(1 << 20);
     assert_eq!(thread.store().collect(0, &mut batch).unwrap().entries, fed);
     thread.backend.write(&batch).unwrap();
     thread.store().written(0);
-    assert!(!thread.store().needs_commit());
     let before = thread.store().weight();
     let freed = thread.store().shed(usize::MAX);
+    assert!(freed > 0);
     assert_eq!(thread.store().weight(), before - freed);
-    thread.feed(0, "key-0");
+    thread.feed(0, &key(0));
     thread.drain();
     let last = thread.port.topics.borrow()["out"].back().unwrap().value.clone();
     assert_eq!(last.as_deref(), Some(&2i64.to_be_bytes()[..]));
+}
+
+#[test]
+fn entries_that_do_not_fit_are_written_early_even_one_above_the_limit() {
+    let limit = 32 << 10;
+    let thread = thread(limit);
+    for n in 0..2_000 {
+        thread.feed(0, &format!("key-{n}"));
+        assert!(thread.store().weight() <= limit && !thread.store().needs_commit(), "entry {n}");
+    }
+    let first = thread.port.topics.borrow()["out"].front().map(|record| record.value.clone());
+    assert_eq!(first, Some(Some(1i64.to_be_bytes().to_vec())), "the oldest went on before any commit");
+    thread.feed(0, &"k".repeat(limit + 1));
+    assert!(thread.store().weight() <= limit && !thread.store().needs_commit(), "it left at once");
+    thread.feed(0, "key-0");
+    thread.drain();
+    let last = thread.port.topics.borrow()["out"].back().unwrap().value.clone();
+    assert_eq!(last.as_deref(), Some(&2i64.to_be_bytes()[..]), "what was written early is read again");
 }
