@@ -5,7 +5,7 @@ use super::scratch::Scratch;
 use super::text::Utf8;
 
 /// UTF-8 text whose closures answer an owned `String`, for text that is made rather than cut out of other text. Seen as
-/// `&str`, the bytes are those of [`Utf8`](super::Utf8). Each record's string is an allocation; `map_values_in` makes
+/// `&str`, the bytes are those of [`Utf8`]. Each record's string is an allocation; `map_values_in` makes
 /// text without.
 ///
 /// ```

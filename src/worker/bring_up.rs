@@ -128,7 +128,7 @@ impl Control {
         Ok(())
     }
 
-    /// Waits until every input topic is known; a missing one is an error, a silent cluster is not. The output topics are
+    /// Waits until every input topic is known; a missing one is an error, a silent cluster is not. Output topics are
     /// asked for in the same breath, so that the first records need not wait for their leaders; a missing one is an
     /// error when something is sent to it.
     fn await_topics(&mut self) -> Result<Option<TopicPlan>, RunError> {
