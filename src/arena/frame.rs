@@ -74,6 +74,7 @@ pub(crate) struct FramePool {
     reserved: usize,
     oversize: Oversize,
     module: plimsoll_alloc::Module,
+    refused: u64,
 }
 
 impl FramePool {
@@ -101,7 +102,7 @@ impl FramePool {
         places.push(Place::default());
         // Later ones first: the lowest buffers are used most and stay warm.
         let free = (0..frames).rev().filter_map(|i| u16::try_from(i).ok()).map(FrameId).collect();
-        Self { places, free, frame_bytes, reserved: reserved.min(frames), oversize, module }
+        Self { places, free, frame_bytes, reserved: reserved.min(frames), oversize, module, refused: 0 }
     }
 
     /// Whose memory the buffers are; what belongs to them, like contexts that fill them, is its too.
@@ -136,7 +137,16 @@ impl FramePool {
 
     /// A free buffer, if one is left beside the reserve.
     pub(crate) fn take(&mut self) -> Option<FrameBuf> {
-        if self.free() == 0 { None } else { self.take_reserved() }
+        if self.free() == 0 {
+            self.refused += 1;
+            return None;
+        }
+        self.take_reserved()
+    }
+
+    /// How often no buffer was left beside the reserve: what was to be read stayed with the broker.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// A free buffer, also out of the reserve: for the partition that a waiting task needs.

@@ -50,9 +50,9 @@ impl Ledger {
         &self.modules[module as usize]
     }
 
-    /// Counts one refusal.
-    pub(crate) fn count_denied(&self, module: Module) {
-        self.of(module).denied.fetch_add(1, Relaxed);
+    /// Counts refusals.
+    pub(crate) fn count_denied(&self, module: Module, refusals: u64) {
+        self.of(module).denied.fetch_add(refusals, Relaxed);
     }
 
     /// Counts bytes that a room gave back because it was asked to.
@@ -61,6 +61,7 @@ impl Ledger {
     }
 
     /// Number of refusals of a module.
+    #[cfg(test)]
     pub(crate) fn denied(&self, module: Module) -> u64 {
         self.of(module).denied.load(Relaxed)
     }
@@ -147,7 +148,7 @@ mod tests {
         ledger.set_committed(&committed);
         let only_cache = |bytes| Module::ALL.map(|module| if module == Module::Cache { bytes } else { 0 });
         ledger.set_live(&only_cache(200));
-        ledger.count_denied(Module::Cache);
+        ledger.count_denied(Module::Cache, 1);
         ledger.count_reclaimed(Module::Cache, 600);
         ledger.set_rss(5_000);
         let mut identity = RssIdentity::default();

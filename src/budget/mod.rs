@@ -36,5 +36,6 @@ pub(crate) use plan::plan;
 pub(crate) use pressure::{Level, Pressure};
 pub use report::{MemoryReport, ModuleMemory};
 pub use row::{Row, RowId};
+pub(crate) use share::{Reserved, Shares};
 
 pub(crate) use sizes::Sizes;

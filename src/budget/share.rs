@@ -1,145 +1,117 @@
-//! Reservation before allocation: a bounded number of bytes that pools take from and give back to.
+//! Reservation before allocation: what a pool takes of its module's rows before it asks the allocator for a byte.
 use super::Ledger;
 use plimsoll_alloc::Module;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A part of a row. Taking fails when it is used up and nothing is ever clamped: giving back more than was taken is a
-/// bug, which tests see as a panic. Shared by clones; counters are relaxed, because they order no other memory.
-#[derive(Clone, Debug)]
-pub(crate) struct Share {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
+/// A module's rows have no room for a pool: the plan and what is built from it do not agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{bytes} bytes more do not fit the rows of module {module}: {used} of {limit} are taken")]
+pub(crate) struct NoRoom {
     module: Module,
-    limit: AtomicU64,
-    used: AtomicU64,
-    peak: AtomicU64,
-    denied: AtomicU64,
-    ledger: Option<Arc<Ledger>>,
+    bytes: u64,
+    used: u64,
+    limit: u64,
 }
 
-impl Share {
-    /// A share of `limit` bytes whose refusals count for nothing else.
-    pub(crate) fn new(module: Module, limit: u64) -> Self {
-        Self::build(module, limit, None)
+/// The rows of every module as shares. Clones share them; counters are relaxed, because they order no other memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Shares {
+    ledger: Arc<Ledger>,
+    used: Arc<[AtomicU64; Module::COUNT]>,
+}
+
+impl Shares {
+    /// Shares as large as the ledger's rows, nothing taken; the ledger counts the refusals for the report.
+    pub(crate) fn new(ledger: Arc<Ledger>) -> Self {
+        Self { ledger, used: Arc::new(std::array::from_fn(|_| AtomicU64::new(0))) }
     }
 
-    /// A share of `limit` bytes; the ledger counts its refusals for the report.
-    pub(crate) fn in_ledger(module: Module, limit: u64, ledger: Arc<Ledger>) -> Self {
-        Self::build(module, limit, Some(ledger))
+    /// Where refusals are counted.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
-    fn build(module: Module, limit: u64, ledger: Option<Arc<Ledger>>) -> Self {
-        let zero = || AtomicU64::new(0);
-        let limit = AtomicU64::new(limit);
-        Self { inner: Arc::new(Inner { module, limit, used: zero(), peak: zero(), denied: zero(), ledger }) }
-    }
-
-    /// Takes `bytes` if they fit under the limit. A refusal changes nothing but the count of refusals.
-    #[must_use]
-    pub(crate) fn try_grow(&self, bytes: u64) -> bool {
-        let limit = self.inner.limit.load(Relaxed);
+    /// Takes `bytes` of a module's rows until the answer is dropped. A refusal changes nothing but the count of
+    /// refusals.
+    pub(crate) fn try_grow(&self, module: Module, bytes: u64) -> Result<Reserved, NoRoom> {
+        let limit = self.ledger.row(module);
         let grown =
-            self.inner.used.fetch_update(Relaxed, Relaxed, |used| used.checked_add(bytes).filter(|sum| *sum <= limit));
+            self.of(module).fetch_update(Relaxed, Relaxed, |used| used.checked_add(bytes).filter(|sum| *sum <= limit));
         match grown {
-            Ok(before) => {
-                self.inner.peak.fetch_max(before + bytes, Relaxed);
-                true
-            }
-            Err(_) => {
-                self.inner.denied.fetch_add(1, Relaxed);
-                if let Some(ledger) = &self.inner.ledger {
-                    ledger.count_denied(self.inner.module);
-                }
-                false
+            Ok(_) => Ok(Reserved { shares: self.clone(), module, bytes }),
+            Err(used) => {
+                self.ledger.count_denied(module, 1);
+                Err(NoRoom { module, bytes, used, limit })
             }
         }
     }
 
-    /// Gives `bytes` back.
-    pub(crate) fn shrink(&self, bytes: u64) {
-        let before = self.inner.used.fetch_sub(bytes, Relaxed);
-        debug_assert!(before >= bytes, "{bytes} bytes given back, {before} were taken");
+    fn of(&self, module: Module) -> &AtomicU64 {
+        &self.used[module as usize]
     }
+}
 
-    /// Changes the limit; what is used above it stays until it is given back.
-    pub(crate) fn set_limit(&self, bytes: u64) {
-        self.inner.limit.store(bytes, Relaxed);
-    }
+/// Bytes that are taken; dropping them gives them back.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    shares: Shares,
+    module: Module,
+    bytes: u64,
+}
 
-    /// Bytes taken now.
-    pub(crate) fn used(&self) -> u64 {
-        self.inner.used.load(Relaxed)
-    }
-
-    /// Bytes that may be taken.
-    pub(crate) fn limit(&self) -> u64 {
-        self.inner.limit.load(Relaxed)
-    }
-
-    /// Most bytes that were taken at a time.
-    pub(crate) fn peak(&self) -> u64 {
-        self.inner.peak.load(Relaxed)
-    }
-
-    /// Number of refusals.
-    pub(crate) fn denied(&self) -> u64 {
-        self.inner.denied.load(Relaxed)
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.shares.of(self.module).fetch_sub(self.bytes, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{Demand, Line, plan};
 
-    #[test]
-    fn a_share_refuses_what_does_not_fit_and_keeps_its_counts() {
-        let share = Share::new(Module::Cache, 100);
-        assert!(share.try_grow(60));
-        assert!(!share.try_grow(41));
-        assert!(share.try_grow(40));
-        share.shrink(100);
-        assert_eq!((share.used(), share.peak(), share.denied()), (0, 100, 1));
-        assert!(!share.try_grow(u64::MAX));
+    fn shares() -> (Shares, u64) {
+        let line = Line { bytes: 64 << 20, app: None, producers: None, consumers: None, tracked: true };
+        let ledger = Arc::new(Ledger::new(&plan(&Demand::word_count(line)).unwrap()));
+        let row = ledger.row(Module::Batch);
+        (Shares::new(ledger), row)
     }
 
     #[test]
-    #[should_panic(expected = "given back")]
-    #[cfg(debug_assertions)]
-    fn giving_back_more_than_was_taken_is_a_bug() {
-        let share = Share::new(Module::Cache, 100);
-        assert!(share.try_grow(1));
-        share.shrink(2);
+    fn a_share_refuses_what_does_not_fit_and_has_it_back_once_it_is_dropped() {
+        let (shares, row) = shares();
+        let first = shares.try_grow(Module::Batch, row - 10).unwrap();
+        let refused = shares.try_grow(Module::Batch, 11).unwrap_err();
+        assert_eq!(refused, NoRoom { module: Module::Batch, bytes: 11, used: row - 10, limit: row });
+        let second = shares.try_grow(Module::Batch, 10).unwrap();
+        assert!(shares.try_grow(Module::Batch, u64::MAX).is_err());
+        drop((first, second));
+        assert!(shares.try_grow(Module::Batch, row).is_ok());
+    }
+
+    #[test]
+    fn refusals_are_counted_for_the_module_in_the_ledger() {
+        let (shares, row) = shares();
+        assert!(shares.try_grow(Module::Batch, row + 1).is_err());
+        assert_eq!((shares.ledger().denied(Module::Batch), shares.ledger().denied(Module::Cache)), (1, 0));
     }
 
     #[test]
     fn threads_together_never_pass_the_limit() {
-        let share = Share::new(Module::Batch, 1_000);
+        let (shares, row) = shares();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..10_000 {
-                        if share.try_grow(7) {
-                            assert!(share.used() <= 1_000);
-                            share.shrink(7);
+                        if let Ok(_taken) = shares.try_grow(Module::Batch, row / 3) {
+                            assert!(shares.of(Module::Batch).load(Relaxed) <= row);
                         }
                     }
                 });
             }
         });
-        assert_eq!(share.used(), 0);
-        assert!(share.peak() <= 1_000 && share.peak() >= 7);
-    }
-
-    #[test]
-    fn refusals_are_counted_for_the_module_in_the_ledger() {
-        let ledger = Arc::new(Ledger::default());
-        let share = Share::in_ledger(Module::Producer, 1, ledger.clone());
-        assert!(!share.try_grow(2));
-        assert_eq!(ledger.denied(Module::Producer), 1);
-        assert_eq!(ledger.denied(Module::Cache), 0);
+        assert_eq!(shares.of(Module::Batch).load(Relaxed), 0);
+        let _ = shares.try_grow(Module::Batch, row).unwrap();
     }
 }

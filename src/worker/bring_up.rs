@@ -14,7 +14,7 @@ use super::topics::{TopicPlan, resolve};
 use crate::arena::Oversize;
 use crate::base::id::StoreId;
 use crate::base::limits::DEFAULT_MAX_MESSAGE_BYTES;
-use crate::budget::{Demand, Governor, Ledger, Line, Machine, Plan, Pressure, plan};
+use crate::budget::{Demand, Governor, Ledger, Line, Machine, Plan, Pressure, Shares, plan};
 use crate::client::admin::Admin;
 use crate::client::internal_topics;
 use crate::client::membership::Membership;
@@ -79,7 +79,7 @@ impl Control {
         let levers = upkeep.as_ref().map(Upkeep::levers).unwrap_or_default();
         let governor = Governor::spawn(&plan.plan, Arc::clone(&plan.ledger), Arc::clone(&with.pressure), levers)
             .map_err(RunError::internal)?;
-        let (threads, restore) = self.spawn_all(&with, &plan.plan, backend, upkeep)?;
+        let (threads, restore) = self.spawn_all(&with, plan, backend, upkeep)?;
         let mut membership = Membership::new(handle);
         let waker = self.polls.waker();
         membership.on_event(Box::new(move || waker.wake()));
@@ -307,6 +307,7 @@ impl Control {
         backend: &Arc<dyn Backend>,
         upkeep: Option<Upkeep>,
         oversize: &Oversize,
+        shares: &Shares,
     ) -> Result<RestoreHandle, RunError> {
         let polls = PollSet::new().map_err(RunError::internal)?;
         let commands = Mailbox::new(REQUESTS, polls.waker());
@@ -319,6 +320,7 @@ impl Control {
             clock: Arc::clone(&self.clock),
             backend: Arc::clone(backend),
             upkeep,
+            shares: shares.clone(),
             metadata: self.metadata.clone(),
             commands,
             control: self.requests.clone(),
@@ -331,12 +333,14 @@ impl Control {
     fn spawn_all(
         &mut self,
         with: &BringUp,
-        plan: &Plan,
+        planned: &Planned,
         backend: Arc<dyn Backend>,
         upkeep: Option<Upkeep>,
     ) -> Result<(Vec<ThreadHandle>, RestoreHandle), RunError> {
+        let plan = &planned.plan;
+        let shares = Shares::new(Arc::clone(&planned.ledger));
         let oversize = Oversize::new(plan.sizes().oversize_bytes);
-        let restore = self.restore_thread(plan, &backend, upkeep, &oversize)?;
+        let restore = self.restore_thread(plan, &backend, upkeep, &oversize, &shares)?;
         let shared = Shared {
             settings: Arc::clone(&self.settings),
             topology: Arc::clone(&self.topology),
@@ -344,6 +348,7 @@ impl Control {
             backend,
             control: self.requests.clone(),
             restore: restore.commands.clone(),
+            shares,
             lives: Arc::default(),
         };
         let mut threads = Vec::with_capacity(self.settings.threads);

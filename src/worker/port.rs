@@ -110,6 +110,11 @@ impl ThreadPort {
         self.failure.borrow_mut().take()
     }
 
+    /// How often the producer had no buffer for a record.
+    pub(crate) fn refused(&self) -> u64 {
+        self.inner.borrow().producer.stats().full
+    }
+
     /// Lets `work` use the producer and the poll set: the turn's wait.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Producer, &mut PollSet) -> R) -> R {
         let inner = &mut *self.inner.borrow_mut();

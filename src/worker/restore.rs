@@ -9,6 +9,7 @@ use super::message::Command;
 use super::settings::Settings;
 use crate::base::clock::Clock;
 use crate::base::id::{StoreId, TaskId};
+use crate::budget::Reserved;
 use crate::client::{FetchFault, FetchedBatch};
 use crate::client::{Fetcher, OffsetQuery, OffsetSpec, SharedMetadata, Slot, list_offsets};
 use crate::net::PollSet;
@@ -108,6 +109,8 @@ pub(crate) struct RestoreThread {
     pub(super) polls: PollSet,
     pub(super) batch: StoreBatch,
     pub(super) jobs: Vec<Job>,
+    /// What its pool has taken of its module's rows.
+    pub(super) _reserved: Reserved,
     pub(super) ending: bool,
 }
 

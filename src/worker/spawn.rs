@@ -11,7 +11,7 @@ use super::stream::{Shared, StreamThread};
 use super::turn::panic_text;
 use crate::arena::{Arena, FramePool, Oversize};
 use crate::base::clock::Clock;
-use crate::budget::{Pressure, Sizes};
+use crate::budget::{Pressure, Shares, Sizes};
 use crate::client::{Fetcher, FetcherSettings, SharedMetadata};
 use crate::net::PollSet;
 use crate::node::FaultCell;
@@ -22,6 +22,7 @@ use crate::store::batch::StoreBatch;
 use crate::store::rocks_upkeep::Upkeep;
 use crate::topology::Topology;
 use crate::wire::Compression;
+use plimsoll_alloc::Module;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -53,6 +54,7 @@ pub(super) struct RestoreSeed {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) backend: Arc<dyn Backend>,
     pub(super) upkeep: Option<Upkeep>,
+    pub(super) shares: Shares,
     pub(super) metadata: SharedMetadata,
     pub(super) commands: Mailbox<RestoreCommand>,
     /// To the control thread, for the end that must not come.
@@ -83,9 +85,17 @@ pub(super) fn spawn_stream(seed: StreamSeed) -> Result<JoinHandle<()>, RunError>
 }
 
 fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
-    plimsoll_alloc::bind_home(plimsoll_alloc::Module::Engine).map_err(RunError::internal)?;
+    plimsoll_alloc::bind_home(Module::Engine).map_err(RunError::internal)?;
     let settings = Arc::clone(&seed.shared.settings);
     let sizes = &seed.sizes;
+    let reserve = |module, count: usize, bytes: usize| {
+        seed.shared.shares.try_grow(module, (count * bytes) as u64).map_err(RunError::internal)
+    };
+    let reserved = [
+        reserve(Module::Batch, sizes.frames_per_thread, sizes.frame_bytes)?,
+        reserve(Module::Producer, sizes.batches_per_thread, sizes.batch_bytes)?,
+        reserve(Module::Cache, 1, sizes.overlay_bytes_per_thread)?,
+    ];
     let pool = FramePool::new(sizes.frames_per_thread, sizes.frame_bytes, RESERVED_FRAMES, seed.oversize);
     let fetcher = Fetcher::new(fetcher_settings(&settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
     // A codec writes into a buffer of its own, which is one of the row's.
@@ -129,6 +139,8 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         commit_at,
         fewer_partitions: false,
         shed_at: 0,
+        _reserved: reserved,
+        refusals: (0, 0),
         allocated: (0, 0),
         awaited: Vec::new(),
         told_running: false,
@@ -167,10 +179,11 @@ pub(super) fn spawn_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreH
 }
 
 fn make_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreThread, RunError> {
-    plimsoll_alloc::bind_home(plimsoll_alloc::Module::Restore).map_err(RunError::internal)?;
+    plimsoll_alloc::bind_home(Module::Restore).map_err(RunError::internal)?;
     let frames = sizes.restore_frames;
     let (bytes, oversize) = (sizes.restore_frame_bytes, seed.oversize);
-    let pool = FramePool::new_in(plimsoll_alloc::Module::Restore, frames, bytes, RESERVED_FRAMES, oversize);
+    let reserved = seed.shares.try_grow(Module::Restore, (frames * bytes) as u64).map_err(RunError::internal)?;
+    let pool = FramePool::new_in(Module::Restore, frames, bytes, RESERVED_FRAMES, oversize);
     let fetcher =
         Fetcher::new(fetcher_settings(&seed.settings), pool, seed.metadata.clone()).map_err(RunError::internal)?;
     Ok(RestoreThread {
@@ -185,6 +198,7 @@ fn make_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreThread, RunEr
         polls: seed.polls,
         batch: StoreBatch::with_capacity(sizes.store_batch_bytes),
         jobs: Vec::new(),
+        _reserved: reserved,
         ending: false,
     })
 }

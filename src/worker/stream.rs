@@ -12,7 +12,7 @@ use super::settings::Settings;
 use crate::arena::Arena;
 use crate::base::clock::Clock;
 use crate::base::id::TaskId;
-use crate::budget::Pressure;
+use crate::budget::{Pressure, Reserved, Shares};
 use crate::client::Fetcher;
 use crate::client::membership::Epoch;
 use crate::node::{FaultCell, Wired};
@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) control: Mailbox<Request>,
     /// To the restore thread.
     pub(crate) restore: Mailbox<RestoreCommand>,
+    /// What the pools take of their modules' rows.
+    pub(crate) shares: Shares,
     /// The next task's life.
     pub(crate) lives: Arc<AtomicU64>,
 }
@@ -74,6 +76,10 @@ pub(crate) struct StreamThread {
     pub(super) fewer_partitions: bool,
     /// Monotonic time from which stores may be made to shed again, milliseconds.
     pub(super) shed_at: i64,
+    /// What its pools have taken of their modules' rows.
+    pub(super) _reserved: [Reserved; 3],
+    /// Refusals of its frame pool and of its producer that were counted already.
+    pub(super) refusals: (u64, u64),
     /// Bytes and calls of this thread's allocations that were shown already.
     pub(super) allocated: (u64, u64),
     /// Tasks of the assignment that are closed and not started again yet.

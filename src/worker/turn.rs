@@ -86,6 +86,19 @@ impl StreamThread {
             counters.allocated_bytes.add(bytes.saturating_sub(seen_bytes));
             counters.allocations.add(calls.saturating_sub(seen_calls));
         });
+        self.publish_refusals();
+    }
+
+    /// Counts what its pools have refused since the last turn.
+    fn publish_refusals(&mut self) {
+        let refused = (self.fetcher.pool().refused(), self.port.refused());
+        let seen = std::mem::replace(&mut self.refusals, refused);
+        let ledger = self.shared.shares.ledger();
+        for (module, now, before) in [(Module::Batch, refused.0, seen.0), (Module::Producer, refused.1, seen.1)] {
+            if now > before {
+                ledger.count_denied(module, now - before);
+            }
+        }
     }
 
     /// Sends what is due, waits for the sockets unless there is work, and takes what came.

@@ -197,7 +197,8 @@ fn apache_kafka_takes_what_was_written_and_librdkafka_reads_it_byte_for_byte() {
         oracle::create_topic(kafka.bootstrap(), &topic, 3, &[]);
         let bench = round_trip(kafka.bootstrap(), &topic, with(16 << 10, 8, codec), 9_000);
         let stats = bench.producer.stats();
-        assert!(stats.batches > 10 && stats.retried == 0 && stats.lost == 0, "{stats:?}");
+        // A partition may be told of before its leader knows that it leads: one more attempt each.
+        assert!(stats.batches > 10 && stats.retried <= 3 && stats.lost == 0, "{stats:?}");
     }
 }
 
