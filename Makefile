@@ -20,7 +20,7 @@ TEST = ./native/packages.sh build test; $(NATIVE)
 # Apache Kafka's jars, for what runs against a real broker; without them those tests are loudly skipped.
 KAFKA = if jars="$$(./native/kafka.sh)"; then export PLIMSOLL_KAFKA="$$jars"; fi
 
-.PHONY: help demo test test-long bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
+.PHONY: help demo test test-long sim bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-14s %s\n", $$1, $$2 }'
@@ -38,6 +38,10 @@ test-long: ## one long case: CASE=name (without it: the list of cases)
 	@$(TEST)
 	$(KAFKA)
 	./tests/long.sh $(CASE)
+
+sim: ## fetcher and sender over a simulated network and brokers: SEEDS=0:2000 (first:count, or one seed)
+	@$(BUILD)
+	PLIMSOLL_SIM="$(or $(SEEDS),0:2000)" cargo test --quiet -p plimsoll --lib produce::tests::sim -- --nocapture
 
 bench: ## criterion benches: allocator, overlay, codecs, the step
 	@$(BUILD)

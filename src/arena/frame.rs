@@ -247,7 +247,7 @@ impl FramePool {
     }
 
     /// Place of the oversize buffer: behind the pooled ones.
-    fn oversize_id(&self) -> FrameId {
+    pub(crate) fn oversize_id(&self) -> FrameId {
         // MAX_FRAMES is below u16::MAX.
         FrameId(u16::try_from(self.frames()).unwrap_or(u16::MAX))
     }

@@ -25,6 +25,10 @@ pub(crate) struct Log {
     pub(crate) start: i64,
     /// Diverging epoch to answer.
     pub(crate) diverging: Option<(i32, i64)>,
+    /// Replica to name instead of answering records; 0 none.
+    pub(crate) replica: i32,
+    /// What OffsetForLeaderEpoch is answered with: error, epoch, end.
+    pub(crate) epoch_end: (i16, i32, i64),
 }
 
 impl Log {
@@ -41,12 +45,16 @@ impl Log {
 }
 
 /// One fetch as the broker saw it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) max_wait_ms: i32,
     pub(crate) max_bytes: i32,
     /// Topic, partition, leader epoch, offset, limit.
     pub(crate) partitions: Vec<(String, i32, i32, i64, i32)>,
+    /// Version of the request.
+    pub(crate) version: i16,
+    pub(crate) rack: String,
+    unknown_id: [u8; 16],
 }
 
 /// What a broker does, changed by the test while it runs.
@@ -69,6 +77,15 @@ pub(crate) struct Script {
     pub(crate) metadata: usize,
     /// Highest version of ApiVersions it knows.
     pub(crate) versions_max: i16,
+    /// Highest version of Fetch, and of Metadata (of which it knows but this one).
+    pub(crate) fetch_max: i16,
+    pub(crate) metadata_max: i16,
+    /// Names of topics by their ids; a fetch by another id is answered UNKNOWN_TOPIC_ID.
+    pub(crate) ids: BTreeMap<[u8; 16], String>,
+    /// Questions about epochs: partition, leader's epoch, epoch asked for.
+    pub(crate) epochs: Vec<(i32, i32, i32)>,
+    /// Connections so far.
+    pub(crate) connections: usize,
     streams: Vec<TcpStream>,
     stop: bool,
 }
@@ -88,7 +105,8 @@ impl FakeBroker {
     pub(crate) fn start_at(id: i32, addr: SocketAddr) -> Self {
         let listener = TcpListener::bind(addr).unwrap();
         let addr = listener.local_addr().unwrap();
-        let script = Arc::new(Mutex::new(Script { id, versions_max: 4, ..Script::default() }));
+        let script =
+            Arc::new(Mutex::new(Script { id, versions_max: 4, fetch_max: 12, metadata_max: 9, ..Script::default() }));
         let shared = Arc::clone(&script);
         let acceptor = thread::spawn(move || accept(&listener, &shared));
         Self { addr, script, acceptor: Some(acceptor) }
@@ -129,6 +147,7 @@ fn accept(listener: &TcpListener, script: &Arc<Mutex<Script>>) {
             break;
         }
         stream.set_nodelay(true).unwrap();
+        state.connections += 1;
         state.streams.push(stream.try_clone().unwrap());
         let script = Arc::clone(script);
         handlers.push(thread::spawn(move || {
@@ -152,10 +171,11 @@ fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> std::io::Result<()> {
         request.nullable_string().unwrap();
         let mut answer = Vec::with_capacity(8 << 20);
         match api {
-            18 => api_versions(&mut answer, correlation, version, script.lock().unwrap().versions_max),
+            18 => api_versions(&mut answer, correlation, version, &script.lock().unwrap()),
             3 => metadata(&mut answer, correlation, &mut script.lock().unwrap()),
             2 => list_offsets(request, &mut answer, correlation, &script.lock().unwrap()),
-            1 => fetch(request, &mut answer, correlation, script),
+            1 => fetch(request, &mut answer, (version, correlation), script),
+            23 => epochs(request, &mut answer, correlation, &mut script.lock().unwrap()),
             other => panic!("api {other}"),
         }
         let len = (answer.len() as u32).to_be_bytes();
@@ -179,12 +199,13 @@ fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> std::io::Result<()> {
     }
 }
 
-fn api_versions(into: &mut Vec<u8>, correlation: i32, version: i16, known: i16) {
+fn api_versions(into: &mut Vec<u8>, correlation: i32, version: i16, script: &Script) {
+    let known = script.versions_max;
     let (version, error) = if version > known { (0, 35) } else { (version, 0) };
     let mut out = Writer::new(into, version >= 3);
     out.i32(correlation);
     out.i16(error);
-    let apis = [(1, 4, 12), (2, 4, 7), (3, 9, 9), (18, 0, known)];
+    let apis = [(1, 4, script.fetch_max), (2, 4, 7), (3, 0, script.metadata_max), (18, 0, known), (23, 4, 4)];
     out.array_len(apis.len());
     for (api, low, high) in apis {
         (out.i16(api), out.i16(low), out.i16(high), out.no_tags());
@@ -251,25 +272,46 @@ fn list_offsets(mut request: Reader<'_>, into: &mut Vec<u8>, correlation: i32, s
     out.no_tags();
 }
 
-fn fetch(mut request: Reader<'_>, into: &mut Vec<u8>, correlation: i32, script: &Mutex<Script>) {
-    request.set_flexible(true);
+/// A topic that no id names.
+pub(crate) const UNKNOWN_ID: &str = "?";
+
+fn fetch(mut request: Reader<'_>, into: &mut Vec<u8>, head: (i16, i32), script: &Mutex<Script>) {
+    let (version, correlation) = head;
+    request.set_flexible(version >= 12);
     request.skip_tags().unwrap();
-    request.i32().unwrap();
-    let mut seen = Seen { max_wait_ms: request.i32().unwrap(), max_bytes: 0, partitions: Vec::new() };
+    if version < 15 {
+        request.i32().unwrap();
+    }
+    let mut seen = Seen { max_wait_ms: request.i32().unwrap(), version, ..Seen::default() };
     request.i32().unwrap();
     seen.max_bytes = request.i32().unwrap();
     (request.i8().unwrap(), request.i32().unwrap(), request.i32().unwrap());
     for _ in 0..request.array_len().unwrap() {
-        let topic = request.string().unwrap().to_owned();
+        let topic = match version {
+            13.. => {
+                let id = request.array().unwrap();
+                let known = script.lock().unwrap().ids.get(&id).cloned();
+                known.unwrap_or_else(|| {
+                    seen.unknown_id = id;
+                    UNKNOWN_ID.to_owned()
+                })
+            }
+            _ => request.string().unwrap().to_owned(),
+        };
         for _ in 0..request.array_len().unwrap() {
             let (partition, epoch) = (request.i32().unwrap(), request.i32().unwrap());
             let offset = request.i64().unwrap();
-            (request.i32().unwrap(), request.i64().unwrap());
+            if version >= 12 {
+                request.i32().unwrap();
+            }
+            request.i64().unwrap();
             seen.partitions.push((topic.clone(), partition, epoch, offset, request.i32().unwrap()));
             request.skip_tags().unwrap();
         }
         request.skip_tags().unwrap();
     }
+    request.array_len().unwrap();
+    seen.rack = request.string().unwrap().to_owned();
     script.lock().unwrap().fetches.push(seen.clone());
     let end = Instant::now() + Duration::from_millis(seen.max_wait_ms.max(0) as u64);
     loop {
@@ -286,34 +328,44 @@ fn fetch(mut request: Reader<'_>, into: &mut Vec<u8>, correlation: i32, script: 
 fn has_news(seen: &Seen, script: &Script) -> bool {
     seen.partitions.iter().any(|(topic, partition, _, offset, _)| {
         let log = script.logs.get(&(topic.clone(), *partition));
-        log.is_none_or(|log| log.error != 0 || log.end() != *offset || log.diverging.is_some())
+        let answers = |log: &Log| log.error != 0 || log.end() != *offset || log.diverging.is_some() || log.replica > 0;
+        log.is_none_or(answers)
     })
 }
 
 fn answer_fetch(seen: &Seen, into: &mut Vec<u8>, correlation: i32, script: &Script) {
-    let mut out = Writer::new(into, true);
+    let mut out = Writer::new(into, seen.version >= 12);
     (out.i32(correlation), out.no_tags());
     (out.i32(script.throttle_ms), out.i16(0), out.i32(0));
     out.array_len(seen.partitions.len());
     let mut left = seen.max_bytes as usize;
     let mut first = true;
-    let nothing = Log { error: 3, ..Log::default() };
+    let nothing = Log { error: if seen.version >= 13 { 100 } else { 3 }, ..Log::default() };
     for (topic, partition, _, offset, limit) in &seen.partitions {
         let log = script.logs.get(&(topic.clone(), *partition)).unwrap_or(&nothing);
         let outside = log.error == 0 && (*offset < log.start || *offset > log.end());
         let error = if outside { 1 } else { log.error };
-        let records = if error == 0 { read(log, *offset, (*limit as usize).min(left), first) } else { Vec::new() };
+        let answers = error == 0 && log.replica == 0;
+        let records = if answers { read(log, *offset, (*limit as usize).min(left), first) } else { Vec::new() };
         first &= records.is_empty();
         left = left.saturating_sub(records.len());
-        (out.string(topic), out.array_len(1));
+        let id = script.ids.iter().find(|(_, name)| *name == topic).map(|(id, _)| *id);
+        if seen.version >= 13 {
+            out.raw(&id.unwrap_or(seen.unknown_id))
+        } else {
+            out.string(topic)
+        }
+        out.array_len(1);
         (out.i32(*partition), out.i16(error), out.i64(log.end()), out.i64(log.end()), out.i64(log.start));
         out.array_len(log.aborted.len());
         for aborted in &log.aborted {
             (out.i64(aborted.producer_id), out.i64(aborted.first_offset), out.no_tags());
         }
-        (out.i32(-1), out.bytes(&records));
+        (out.i32(if log.replica > 0 { log.replica } else { -1 }), out.bytes(&records));
         let tags = u32::from(log.diverging.is_some()) + u32::from(log.hint.is_some());
-        out.uvarint(tags);
+        if seen.version >= 12 {
+            out.uvarint(tags);
+        }
         if let Some((epoch, end)) = log.diverging {
             (out.uvarint(0), out.uvarint(13), out.i32(epoch), out.i64(end), out.no_tags());
         }
@@ -324,6 +376,29 @@ fn answer_fetch(seen: &Seen, into: &mut Vec<u8>, correlation: i32, script: &Scri
     }
     out.no_tags();
     out.check().unwrap();
+}
+
+fn epochs(mut request: Reader<'_>, into: &mut Vec<u8>, correlation: i32, script: &mut Script) {
+    request.set_flexible(true);
+    request.skip_tags().unwrap();
+    request.i32().unwrap();
+    let topics = request.array_len().unwrap();
+    let mut out = Writer::new(into, true);
+    (out.i32(correlation), out.no_tags(), out.i32(0), out.array_len(topics));
+    for _ in 0..topics {
+        let topic = request.string().unwrap();
+        let partitions = request.array_len().unwrap();
+        (out.string(topic), out.array_len(partitions));
+        for _ in 0..partitions {
+            let partition = request.i32().unwrap();
+            script.epochs.push((partition, request.i32().unwrap(), request.i32().unwrap()));
+            request.skip_tags().unwrap();
+            let (error, epoch, end) = script.logs[&(topic.to_owned(), partition)].epoch_end;
+            (out.i16(error), out.i32(partition), out.i32(epoch), out.i64(end), out.no_tags());
+        }
+        (request.skip_tags().unwrap(), out.no_tags());
+    }
+    out.no_tags();
 }
 
 /// As Kafka does: whole bytes up to the limit, the last batch cut, the very first batch whole in any case.

@@ -6,7 +6,7 @@
 //! [`MAX_TOPICS`](super::shared::MAX_TOPICS). Called by: the control thread, in its poll loop
 //! ([`MetadataClient::prepare`], wait, [`MetadataClient::process`]).
 use super::{Broker, LinkFault, MetadataSnapshot, PartitionInfo, SharedMetadata, TopicInfo, TopicState};
-use crate::net::{Backoff, ConnState, Interest, Link, NetError, PollSet};
+use crate::net::{Backoff, ConnState, Interest, Link, NetError, PollSet, jitter_seed};
 use crate::wire::message::{
     API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiKey, ApiVersionsRequest, ApiVersionsResponse, MetadataRequest,
     MetadataResponse, MetadataTopic, RequestHeader, TopicRef,
@@ -94,7 +94,7 @@ pub(crate) struct MetadataClient {
 impl MetadataClient {
     /// A client that will connect in its first turn.
     pub(crate) fn new(settings: MetadataSettings, shared: SharedMetadata) -> Self {
-        let backoff = Backoff::new(settings.retry_backoff_ms, settings.retry_backoff_max_ms, std::process::id());
+        let backoff = Backoff::new(settings.retry_backoff_ms, settings.retry_backoff_max_ms, jitter_seed());
         Self {
             link: Link::new(REQUEST_BYTES + settings.client_id.len()),
             settings,
@@ -213,6 +213,7 @@ impl MetadataClient {
         if !answer.error.is_none() {
             return Err(WireError::Broker { api: ApiKey::ApiVersions.name(), code: answer.error }.into());
         }
+        answer.offered.check_release()?;
         self.version = answer.offered.choose(ApiKey::Metadata)?;
         self.ask(now_ms)
     }

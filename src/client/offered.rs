@@ -46,7 +46,10 @@ fn ask(addr: SocketAddr, client_id: &str, timeout: Duration) -> Result<Offered, 
         let answer = ApiVersionsResponse::read(answer, version)?;
         code = answer.error;
         match code {
-            ErrorCode::None => return Ok(answer.offered),
+            ErrorCode::None => {
+                answer.offered.check_release()?;
+                return Ok(answer.offered);
+            }
             ErrorCode::UnsupportedVersion => {}
             _ => break,
         }

@@ -1,5 +1,7 @@
 //! Growing pauses between attempts, with jitter so that many clients do not come back at the same moment.
 
+use std::hash::{BuildHasher, RandomState};
+
 /// Pauses of `base_ms`, doubled with each failure up to `max_ms`, each shortened or stretched by up to 20 %.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
@@ -37,6 +39,15 @@ impl Backoff {
     pub(crate) fn failures(&self) -> u32 {
         self.failures
     }
+}
+
+/// Tells apart the clients of one cluster, whatever their processes' numbers are in their containers.
+pub(crate) fn jitter_seed() -> u32 {
+    #[cfg(test)]
+    if let Some(seed) = super::sim::client_seed() {
+        return seed;
+    }
+    RandomState::new().hash_one(std::process::id()) as u32
 }
 
 #[cfg(test)]

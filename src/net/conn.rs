@@ -2,12 +2,12 @@
 //!
 //! Owns: the socket and its options (no delay, fixed kernel buffers). Invariant: no call blocks, and no call raises
 //! SIGPIPE in a host that has not ignored it. Attempts, deadlines and retries are the owner's, by its own clock.
+use super::sys::{connect, recv, sendmsg, shutdown, socket_error};
 use super::{Interest, NetError, PollSet, Token};
 use crate::base::limits::SOCKET_BUFFER_BYTES;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType, connect, recv,
-    sendmsg, shutdown, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType, socket_with, sockopt,
 };
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -79,7 +79,7 @@ impl Conn {
         if self.state != ConnState::Connecting {
             return Ok(());
         }
-        let outcome = sockopt::socket_error(self.fd()).map_err(NetError::io("SO_ERROR"))?;
+        let outcome = socket_error(self.fd()).map_err(NetError::io("SO_ERROR"))?;
         match outcome {
             Ok(()) => {
                 self.state = ConnState::Ready;

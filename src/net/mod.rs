@@ -13,8 +13,11 @@ mod conn;
 mod error;
 mod link;
 mod poll;
+#[cfg(test)]
+pub(crate) mod sim;
+mod sys;
 
-pub(crate) use backoff::Backoff;
+pub(crate) use backoff::{Backoff, jitter_seed};
 pub(crate) use call::BlockingCall;
 pub(crate) use conn::{Conn, ConnState};
 pub(crate) use error::NetError;

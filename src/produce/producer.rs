@@ -13,7 +13,7 @@ use super::pool::{BatchId, BatchPool, NoMemory};
 use super::settings::ProducerSettings;
 use super::topics::Topic;
 use crate::client::SharedMetadata;
-use crate::net::{Backoff, PollSet};
+use crate::net::{Backoff, PollSet, jitter_seed};
 use crate::wire::{BATCH_HEADER_BYTES, Compressor, ErrorCode, RawHeaders, WireError};
 use plimsoll_alloc::{Module, scope};
 
@@ -141,7 +141,7 @@ impl Producer {
         let buffers = pool.len();
         let section = settings.batch_bytes - BATCH_HEADER_BYTES;
         let compressor = Compressor::new(settings.compression, section)?;
-        let seed = process_seed();
+        let seed = jitter_seed();
         let pause = Backoff::new(settings.retry_backoff_ms, settings.retry_backoff_max_ms, seed);
         Ok(Self {
             metadata,
@@ -238,10 +238,4 @@ impl Producer {
         let cause = Cause::Fatal { code };
         Some(AppendError::Failed(ProduceError { topic: at.topic, partition: at.partition, cause }))
     }
-}
-
-/// Tells apart the producers of one cluster; only for jitter and the first sticky choice.
-fn process_seed() -> u32 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id()) as u32
 }

@@ -99,6 +99,15 @@ pub enum WireError {
         /// Highest version offered.
         highest: i16,
     },
+    /// A broker of a release before 2.4.
+    #[error(
+        "the broker is older than kafka 2.4 (it offers Metadata up to version {metadata} only): upgrade it to kafka \
+         2.4 or later"
+    )]
+    TooOld {
+        /// Highest version of Metadata offered.
+        metadata: i16,
+    },
     /// An error code in a response where a result was expected.
     #[error("the broker answered {api} with {code}")]
     Broker {

@@ -220,8 +220,10 @@ impl Control {
                 // The next assignment deals the task anew.
                 Request::Reopen { .. } => {}
                 Request::Failed { thread, failure } => self.failed(running, thread, failure)?,
-                Request::OutOfRange { thread, task, source, topic, partition, offset } => {
-                    let position = self.reset_position(source, &topic, partition, offset)?;
+                Request::OutOfRange { thread, task, source, topic, partition, offset, end } => {
+                    // A log that was truncated is read on from where it parts from what was read, if that is known.
+                    let reset = self.reset_position(source, &topic, partition, offset)?;
+                    let position = end.unwrap_or(reset);
                     let command = Command::Position { task, topic, partition, offset: position };
                     send(running, thread, command)?;
                 }

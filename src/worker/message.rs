@@ -142,6 +142,8 @@ pub(crate) enum Request {
         partition: u32,
         /// The offset asked for.
         offset: i64,
+        /// Where the log parts from what was read of it, when it was truncated and the leader could tell.
+        end: Option<i64>,
     },
     /// The thread has ended.
     Ended {

@@ -150,10 +150,12 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
 }
 
 fn fetcher_settings(settings: &Settings) -> FetcherSettings {
+    let rack = settings.control_plane.iter().find(|(key, _)| key == "client.rack").map(|(_, rack)| rack.clone());
     FetcherSettings {
         client_id: settings.client_id.clone(),
         max_wait_ms: settings.fetch_max_wait_ms,
         request_timeout_ms: settings.request_timeout_ms,
+        rack: rack.unwrap_or_default(),
         ..FetcherSettings::default()
     }
 }

@@ -282,9 +282,14 @@ impl StreamThread {
         let Some(queue) = self.tasks[index].group.queues().iter().find(|q| q.slot() == slot) else { return Ok(()) };
         let (topic, partition, source) = (queue.topic.clone(), queue.partition, queue.source);
         let offset = self.fetcher.position(slot);
-        if matches!(fault, FetchFault::OffsetOutOfRange { .. }) {
+        let parted = match fault {
+            FetchFault::OffsetOutOfRange { .. } => Some(None),
+            FetchFault::Truncated { end_offset, .. } => Some(Some(end_offset).filter(|end| *end >= 0)),
+            _ => None,
+        };
+        if let Some(end) = parted {
             let thread = self.index;
-            self.tell(super::message::Request::OutOfRange { thread, task, source, topic, partition, offset });
+            self.tell(super::message::Request::OutOfRange { thread, task, source, topic, partition, offset, end });
             return Ok(());
         }
         let error = RunError::Unreadable { topic: topic.to_string(), partition, offset, reason: fault.to_string() };

@@ -12,6 +12,7 @@ mod group;
 mod killed;
 mod process;
 mod records;
+mod reset;
 mod start;
 mod tasks;
 

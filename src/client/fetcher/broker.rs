@@ -5,7 +5,7 @@
 use super::{FetcherSettings, Slot};
 use crate::arena::FrameBuf;
 use crate::client::Broker;
-use crate::net::{Backoff, Link, NetError};
+use crate::net::{Backoff, Link, NetError, jitter_seed};
 use crate::wire::message::{API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiKey, ApiVersionsRequest, RequestHeader};
 use crate::wire::{WireError, message::ApiVersionsResponse};
 use std::net::SocketAddr;
@@ -28,6 +28,8 @@ pub(super) enum Phase {
     Idle,
     /// A fetch is on its way, until `deadline`.
     Fetching,
+    /// The question where epochs end is on its way, until `deadline`.
+    Proving,
 }
 
 /// One partition of the fetch on its way.
@@ -77,8 +79,12 @@ pub(super) struct FetchBroker {
     pub(super) retry_at: i64,
     /// No fetch before this, by the broker's wish.
     pub(super) throttled_until: i64,
-    /// Version of Fetch agreed on.
+    /// Highest version of Fetch agreed on.
     pub(super) version: i16,
+    /// The version of the request on its way: topics have no ids in every cluster.
+    pub(super) asked_version: i16,
+    /// Version of OffsetForLeaderEpoch agreed on; `None` where fetches find out themselves, or it is not offered.
+    pub(super) epochs: Option<i16>,
     /// Why the last connection was given up.
     pub(super) last_fault: Option<LinkFault>,
     addrs: Vec<SocketAddr>,
@@ -104,13 +110,15 @@ impl FetchBroker {
             retry_at: 0,
             throttled_until: 0,
             version: 0,
+            asked_version: 0,
+            epochs: None,
             last_fault: None,
             addrs: Vec::new(),
             addr: 0,
             backoff: Backoff::new(
                 settings.reconnect_backoff_ms,
                 settings.reconnect_backoff_max_ms,
-                id.unsigned_abs() ^ std::process::id(),
+                id.unsigned_abs() ^ jitter_seed(),
             ),
         }
     }
@@ -174,8 +182,10 @@ impl FetchBroker {
         if !answer.error.is_none() {
             return Err(WireError::Broker { api: ApiKey::ApiVersions.name(), code: answer.error }.into());
         }
-        // Topics are named: ids would only save bytes, and not every broker has them.
-        self.version = answer.offered.choose_up_to(ApiKey::Fetch, FETCH_BY_NAME)?;
+        answer.offered.check_release()?;
+        self.version = answer.offered.choose(ApiKey::Fetch)?;
+        let epochs = answer.offered.choose(ApiKey::OffsetForLeaderEpoch).ok();
+        self.epochs = epochs.filter(|_| self.version < FETCH_WITH_EPOCHS);
         self.phase = Phase::Idle;
         self.deadline = i64::MAX;
         self.throttle(answer.throttle_ms, now_ms);
@@ -209,6 +219,13 @@ impl FetchBroker {
         self.hang_up()
     }
 
+    /// Ends a connection that was not in use. The next one may be made at once.
+    pub(super) fn end_idle(&mut self) {
+        let unused = self.hang_up();
+        debug_assert!(unused.is_none(), "a connection without a request has no buffer");
+        self.retry_at = 0;
+    }
+
     /// Ends the connection without fault, and answers the buffer it had.
     pub(super) fn hang_up(&mut self) -> Option<FrameBuf> {
         self.link.close();
@@ -220,5 +237,7 @@ impl FetchBroker {
     }
 }
 
-/// The last version of Fetch that names topics.
-const FETCH_BY_NAME: i16 = 12;
+/// The last version of Fetch that names topics; later ones use ids.
+pub(super) const FETCH_BY_NAME: i16 = 12;
+/// The first version of Fetch that tells itself where the log and what was read part (KIP-320 by KIP-595).
+pub(super) const FETCH_WITH_EPOCHS: i16 = 12;

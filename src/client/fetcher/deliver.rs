@@ -173,6 +173,13 @@ impl Fetcher {
                     self.pool.retain(into);
                     return Ok(Section::At(into, section));
                 }
+                Err(WireError::OutputTooLarge { .. }) if front.frame == self.pool.oversize_id() => {
+                    if fresh || into == front.frame {
+                        self.close_target();
+                        return self.section_behind(front, header, codec, at);
+                    }
+                    self.close_target();
+                }
                 Err(WireError::OutputTooLarge { .. }) if into == front.frame => {
                     if self.pool.oversize_bytes() <= self.pool.frame_bytes() {
                         return Ok(Section::Blocked);
@@ -199,7 +206,13 @@ impl Fetcher {
         row: usize,
     ) -> Result<Section, FetchFault> {
         let too_large = |row: usize| FetchFault::TooLarge { offset: header.base_offset, needed: row + 1, row };
-        let mut buf = match self.pool.take_oversize(row + 1) {
+        let mut taken = self.pool.take_oversize(row + 1);
+        // What waits in it behind this batch would wait for this batch.
+        if matches!(taken, Err(OversizeError::Busy)) && self.is_idle(self.pool.oversize_id()) {
+            self.give_up_entries(self.pool.oversize_id());
+            taken = self.pool.take_oversize(row + 1);
+        }
+        let mut buf = match taken {
             Ok(buf) => buf,
             Err(OversizeError::Busy) => return Ok(Section::Blocked),
             Err(OversizeError::TooSmall { .. }) => return Err(too_large(row)),
@@ -218,6 +231,34 @@ impl Fetcher {
                     error => FetchFault::Undecodable { offset: header.base_offset, error },
                 })
             }
+        }
+    }
+
+    /// Decompresses what came in the oversize buffer behind itself there: no other place is as large.
+    fn section_behind(
+        &mut self,
+        front: &Pending,
+        header: &BatchHeader,
+        codec: Compression,
+        at: Range<usize>,
+    ) -> Result<Section, FetchFault> {
+        let offset = header.base_offset;
+        let (from, room) = self.pool.split(front.frame, front.frame);
+        let row = room.len();
+        match self.decompressor.decompress(codec, from.get(at).unwrap_or_default(), room) {
+            Ok(len) => {
+                let section = self.pool.extend(front.frame, len);
+                self.pool.retain(front.frame);
+                Ok(Section::At(front.frame, section))
+            }
+            // Batches before it took of the room: it is fetched again, as the first one.
+            Err(WireError::OutputTooLarge { .. }) if front.bytes.start > front.first => {
+                let own = self.inbox.queue.iter().position(|pending| pending.slot == front.slot);
+                own.inspect(|at| self.give_up_from(*at));
+                Ok(Section::Blocked)
+            }
+            Err(WireError::OutputTooLarge { .. }) => Err(FetchFault::TooLarge { offset, needed: row + 1, row }),
+            Err(error) => Err(FetchFault::Undecodable { offset, error }),
         }
     }
 
@@ -247,14 +288,22 @@ impl Fetcher {
     /// Gives up the batches of one frame that nobody has taken any of yet, to be fetched again, so that the frame is
     /// free. Of the frames but `keep` it is the one received last.
     fn give_up_frame(&mut self, keep: FrameId) -> bool {
-        let waiting = |frame| self.inbox.queue.iter().filter(|p| p.frame == frame).count();
-        let idle = |frame| usize::try_from(self.pool.refs(frame)) == Ok(waiting(frame));
         let mut frames = self.inbox.queue.iter().rev().map(|pending| pending.frame);
-        let Some(frame) = frames.find(|frame| *frame != keep && idle(*frame)) else { return false };
+        let Some(frame) = frames.find(|frame| *frame != keep && self.is_idle(*frame)) else { return false };
+        self.give_up_entries(frame);
+        true
+    }
+
+    /// Whether nobody has taken any batch of a frame that waits.
+    fn is_idle(&self, frame: FrameId) -> bool {
+        let waiting = self.inbox.queue.iter().filter(|pending| pending.frame == frame).count();
+        waiting > 0 && usize::try_from(self.pool.refs(frame)) == Ok(waiting)
+    }
+
+    fn give_up_entries(&mut self, frame: FrameId) {
         while let Some(at) = self.inbox.queue.iter().position(|p| p.frame == frame) {
             self.give_up_from(at);
         }
-        true
     }
 
     /// Gives up an entry, and those behind it of the same partition, for order must stay.

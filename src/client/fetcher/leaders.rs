@@ -25,7 +25,19 @@ impl Fetcher {
                 None => None, // not asked for yet when this snapshot was taken
             };
             faults.extend(fault.map(|fault| (slot, fault)));
-            places.push((state.topic, state.partition, slot, state.leader));
+            if state.replica >= 0 && snapshot.broker(state.replica).is_none() {
+                // The leader would name it again.
+                state.retry_at = now_ms.saturating_add(self.settings.retry_backoff_ms);
+                self.wake_at = self.wake_at.min(state.retry_at);
+                self.metadata.request_refresh();
+                state.leave_replica();
+            } else if state.replica_until <= now_ms {
+                state.leave_replica();
+            }
+            if state.replica >= 0 {
+                self.replicas_until = self.replicas_until.min(state.replica_until);
+            }
+            places.push((state.topic, state.partition, slot, state.source()));
         }
         // Neighbours of one topic stand together in the request.
         places.sort_unstable();
@@ -64,7 +76,7 @@ impl Fetcher {
                 topics += usize::from(topic(*slot) != last);
                 last = topic(*slot);
             }
-            broker.request_bytes = request_bytes(&self.settings.client_id, topics, broker.slots.len());
+            broker.request_bytes = request_bytes(&self.settings, topics, broker.slots.len());
             broker.asked.reserve(broker.slots.len().saturating_sub(broker.asked.len()));
         }
     }
@@ -98,18 +110,19 @@ fn place(state: &mut SlotState, info: &TopicInfo, patience_ms: i64, now_ms: i64)
         TopicState::Failed(crate::wire::ErrorCode::TopicAuthorizationFailed) => return Some(FetchFault::Unauthorized),
         TopicState::Failed(_) => return None,
     }
+    let anew = info.id != [0; 16] && state.topic_id != [0; 16] && state.topic_id != info.id;
+    if anew {
+        // Its epochs begin anew; where it is led is needed after the seek that follows.
+        (state.leader, state.leader_epoch) = (-1, -1);
+    }
     if info.id != [0; 16] {
-        if state.topic_id != [0; 16] && state.topic_id != info.id {
-            state.topic_id = info.id;
-            (state.leader, state.leader_epoch) = (-1, -1);
-            return Some(FetchFault::TopicRecreated);
-        }
         state.topic_id = info.id;
     }
+    let fault = anew.then_some(FetchFault::TopicRecreated);
     let known = usize::try_from(state.partition).ok().and_then(|at| info.partitions.get(at));
     let Some(known) = known else {
         state.leader = -1;
-        return None;
+        return fault;
     };
     // A broker that lags behind tells of an older leader; that is no news.
     let older = known.leader_epoch >= 0 && known.leader_epoch < state.leader_epoch;
@@ -117,8 +130,11 @@ fn place(state: &mut SlotState, info: &TopicInfo, patience_ms: i64, now_ms: i64)
         if known.leader != state.leader {
             state.ask = state.ask.wrapping_add(1);
         }
+        state.leave_replica();
+        // Whether the new leader has what the old one had is not said.
+        state.unproven = state.last_epoch >= 0;
         (state.leader, state.leader_epoch) = (known.leader, known.leader_epoch);
         state.retry_at = now_ms;
     }
-    None
+    fault
 }

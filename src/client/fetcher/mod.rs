@@ -19,6 +19,7 @@ mod deliver;
 mod fault;
 mod leaders;
 mod pending;
+mod prove;
 mod request;
 mod response;
 mod settings;
@@ -70,6 +71,8 @@ pub(crate) struct Fetcher {
     places: Vec<(usize, i32, Slot, i32)>,
     /// Next time at which a partition may be asked for again.
     wake_at: i64,
+    /// When the first partition that is read from a replica asks its leader again.
+    replicas_until: i64,
 }
 
 impl Fetcher {
@@ -108,6 +111,7 @@ impl Fetcher {
             control_user: None,
             places: Vec::new(),
             wake_at: i64::MAX,
+            replicas_until: i64::MAX,
         })
     }
 

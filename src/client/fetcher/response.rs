@@ -22,7 +22,7 @@ pub(super) struct Surroundings<'a> {
 }
 
 /// Takes the response in `frame` in. Each entry added to the inbox holds a reference of the frame; the caller's own
-/// stays the caller's. Answers whether a partition was refused and has to be asked for again.
+/// stays the caller's.
 pub(super) fn take(
     broker: &mut FetchBroker,
     slots: &mut Slots,
@@ -30,7 +30,8 @@ pub(super) fn take(
     pool: &mut FramePool,
     frame: FrameId,
     around: &Surroundings<'_>,
-) -> Result<bool, LinkFault> {
+) -> Result<Outcome, LinkFault> {
+    inbox.forget_aborted();
     let before = inbox.queue.len();
     let outcome = walk(broker, slots, inbox, pool.bytes(frame), frame, around);
     for _ in before..inbox.queue.len() {
@@ -40,6 +41,15 @@ pub(super) fn take(
     outcome
 }
 
+/// What is to be done after a response.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    /// A partition was refused and has to be asked for again.
+    pub(super) refused: bool,
+    /// A partition is to be read from another replica.
+    pub(super) regroup: bool,
+}
+
 fn walk(
     broker: &mut FetchBroker,
     slots: &mut Slots,
@@ -47,15 +57,15 @@ fn walk(
     bytes: &[u8],
     frame: FrameId,
     around: &Surroundings<'_>,
-) -> Result<bool, LinkFault> {
+) -> Result<Outcome, LinkFault> {
     let retry_at = around.now_ms.saturating_add(around.settings.retry_backoff_ms);
-    let mut refused = false;
-    let mut response = FetchResponse::read(bytes, broker.version)?;
+    let mut outcome = Outcome::default();
+    let mut response = FetchResponse::read(bytes, broker.asked_version)?;
     broker.throttle(response.throttle_ms, around.now_ms);
     if !response.error.is_none() {
         // Without a session this is the broker's trouble; it goes away or the connection does.
         broker.throttled_until = broker.throttled_until.max(retry_at);
-        return Ok(false);
+        return Ok(outcome);
     }
     let mut at = 0;
     while let Some(answer) = response.next()? {
@@ -67,27 +77,37 @@ fn walk(
         match take_partition(state, &answer, around) {
             Ok(None) => {}
             Ok(Some(taken)) => {
-                let aborted = if around.settings.read_committed { inbox.note_aborted(answer.aborted) } else { 0..0 };
+                let aborted = match around.settings.read_committed {
+                    true => inbox.note_aborted(answer.aborted),
+                    false => inbox.none_aborted(),
+                };
                 inbox.queue.push_back(Pending {
                     slot: asked.slot,
                     life: state.life,
                     frame,
                     bytes: answer.records_at..answer.records_at + taken.bytes,
+                    first: answer.records_at,
                     skip_below: taken.skip_below,
                     reserved: around.reserved,
                     aborted,
                 });
             }
             Err(Refusal::Fault(fault)) => slots.stop(asked.slot, fault),
-            Err(Refusal::Retry) => (state.retry_at, refused) = (retry_at, true),
+            Err(Refusal::Retry) => (state.retry_at, outcome.refused) = (retry_at, true),
+            Err(Refusal::Replica(id)) => {
+                (state.replica, outcome.regroup) = (id, true);
+                state.replica_until = around.now_ms.saturating_add(around.settings.replica_ms);
+            }
+            Err(Refusal::Leader) => outcome.regroup |= state.leave_replica(),
             Err(Refusal::Moved) => {
-                (state.retry_at, refused) = (retry_at, true);
+                (state.retry_at, outcome.refused) = (retry_at, true);
+                outcome.regroup |= state.leave_replica();
                 let (partition, topic) = (state.partition, state.topic);
                 look_up(slots.topic(topic), partition, &answer, around.metadata);
             }
         }
     }
-    Ok(refused)
+    Ok(outcome)
 }
 
 /// Whole batches of one partition.
@@ -102,6 +122,10 @@ enum Refusal {
     Retry,
     /// Somewhere else: metadata first.
     Moved,
+    /// From this replica.
+    Replica(i32),
+    /// From the leader: the replica that was asked does not have it.
+    Leader,
 }
 
 fn take_partition(
@@ -110,6 +134,9 @@ fn take_partition(
     around: &Surroundings<'_>,
 ) -> Result<Option<Taken>, Refusal> {
     refuse(state, answer)?;
+    if answer.preferred_replica >= 0 && answer.preferred_replica != state.source() {
+        return Err(Refusal::Replica(answer.preferred_replica));
+    }
     state.high_watermark = answer.high_watermark;
     state.last_stable = answer.last_stable_offset;
     state.log_start = answer.log_start_offset;
@@ -146,6 +173,8 @@ fn refuse(state: &SlotState, answer: &FetchedPartition<'_>) -> Result<(), Refusa
     let offset = state.fetch_offset;
     match answer.error {
         ErrorCode::None => Ok(()),
+        // A replica may lag behind the leader.
+        ErrorCode::OffsetOutOfRange if state.replica >= 0 => Err(Refusal::Leader),
         ErrorCode::OffsetOutOfRange => {
             Err(Refusal::Fault(FetchFault::OffsetOutOfRange { offset, log_start: answer.log_start_offset }))
         }
@@ -170,12 +199,15 @@ fn look_up(topic: &str, partition: i32, answer: &FetchedPartition<'_>, metadata:
 /// The request for which this is the answer. Answers come in the order of the requests as a rule, so the search begins
 /// behind the last hit.
 fn find(asked: &[Asked], at: &mut usize, answer: &FetchedPartition<'_>, slots: &Slots) -> Option<Asked> {
-    let TopicRef::Name(topic) = answer.topic else { return None };
+    let is_topic = |state: &SlotState| match answer.topic {
+        TopicRef::Name(name) => **slots.topic(state.topic) == *name,
+        TopicRef::Id(id) => state.topic_id == id,
+    };
     for i in 0..asked.len() {
         let place = (*at + i) % asked.len();
         let candidate = asked.get(place)?;
         let Some(state) = slots.get(candidate.slot) else { continue };
-        if state.partition == answer.partition && **slots.topic(state.topic) == *topic {
+        if state.partition == answer.partition && is_topic(state) {
             *at = place + 1;
             return Some(*candidate);
         }

@@ -24,6 +24,12 @@ pub(crate) struct FetcherSettings {
     pub(crate) reconnect_backoff_max_ms: u32,
     /// `retry.backoff.ms`: pause of a partition whose broker refused it.
     pub(crate) retry_backoff_ms: i64,
+    /// `connections.max.idle.ms`: a connection that nobody uses is ended after that.
+    pub(crate) max_idle_ms: i64,
+    /// `client.rack`: brokers may then name a replica in the same rack to read from; empty: always the leader.
+    pub(crate) rack: String,
+    /// `metadata.max.age.ms`: how long a replica that was named is read from before the leader is asked again.
+    pub(crate) replica_ms: i64,
     /// How long a topic may be missing until that is a fault: a topic just created is not known everywhere at once.
     pub(crate) missing_topic_ms: i64,
 }
@@ -41,6 +47,9 @@ impl Default for FetcherSettings {
             reconnect_backoff_ms: 50,
             reconnect_backoff_max_ms: 1_000,
             retry_backoff_ms: 100,
+            max_idle_ms: 540_000,
+            rack: String::new(),
+            replica_ms: 300_000,
             missing_topic_ms: 10_000,
         }
     }

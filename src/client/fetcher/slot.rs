@@ -38,6 +38,12 @@ pub(super) struct SlotState {
     pub(super) leader: i32,
     /// Its epoch.
     pub(super) leader_epoch: i32,
+    /// Replica to read from instead, as the leader wished (KIP-392); -1 none.
+    pub(super) replica: i32,
+    /// When the leader is asked again whether that is still its wish.
+    pub(super) replica_until: i64,
+    /// The leader changed: whether its log has what was read is to be asked (KIP-320), where fetches do not say it.
+    pub(super) unproven: bool,
     /// Offset to ask for next.
     pub(super) fetch_offset: i64,
     /// Offset behind what was handed out or skipped.
@@ -80,13 +86,25 @@ impl SlotState {
         self.used && self.demand && !self.stopped && self.retry_at <= now_ms
     }
 
+    /// Id of the broker to read from; -1 none.
+    pub(super) fn source(&self) -> i32 {
+        if self.replica >= 0 { self.replica } else { self.leader }
+    }
+
+    /// Reads from the leader again. Answers whether that is news.
+    pub(super) fn leave_replica(&mut self) -> bool {
+        let was = std::mem::replace(&mut self.replica, -1);
+        self.ask = self.ask.wrapping_add(u32::from(was >= 0));
+        was >= 0
+    }
+
     /// Goes to another offset, forgetting faults and what is on its way.
     pub(super) fn seek(&mut self, offset: i64) {
         self.life = self.life.wrapping_add(1);
         self.ask = self.ask.wrapping_add(1);
         (self.fetch_offset, self.position) = (offset, offset);
         (self.last_epoch, self.need, self.retry_at) = (-1, 0, 0);
-        (self.stopped, self.fault) = (false, None);
+        (self.stopped, self.fault, self.unproven) = (false, None, false);
     }
 }
 
@@ -120,7 +138,7 @@ impl Slots {
     pub(super) fn remove(&mut self, slot: Slot) -> bool {
         let Some(state) = self.get_mut(slot) else { return false };
         state.seek(-1);
-        (state.used, state.demand, state.leader) = (false, false, -1);
+        (state.used, state.demand, state.leader, state.replica) = (false, false, -1, -1);
         (state.urgent, state.rush) = (false, false);
         self.free.push(slot);
         true
@@ -214,6 +232,9 @@ impl Slots {
             topic_id: [0; 16],
             leader: -1,
             leader_epoch: -1,
+            replica: -1,
+            replica_until: 0,
+            unproven: false,
             fetch_offset: -1,
             position: -1,
             last_epoch: -1,

@@ -1,9 +1,11 @@
 //! A turn: connections are driven on, answers taken in, the next fetches sent.
 use super::broker::Phase;
 use super::response::Surroundings;
-use super::{FetchFault, Fetcher, LinkFault, request, response};
+use super::slot::SlotState;
+use super::{FetchFault, Fetcher, LinkFault, prove, request, response};
 use crate::arena::{FrameBuf, OversizeError};
 use crate::net::{ConnState, Interest, NetError, PollSet};
+use crate::wire::WireError;
 
 /// Pause until the oversize buffer, which another thread has, is asked for again.
 const OVERSIZE_RETRY_MS: i64 = 20;
@@ -25,6 +27,9 @@ impl Fetcher {
         if self.wake_at <= now_ms {
             self.wake_at = i64::MAX;
         }
+        if self.replicas_until <= now_ms {
+            (self.replicas_until, self.regroup) = (i64::MAX, true);
+        }
         self.follow_leaders(now_ms);
         let mut due = i64::MAX;
         for at in 0..self.brokers.len() {
@@ -33,15 +38,15 @@ impl Fetcher {
             }
             let broker = &mut self.brokers[at];
             // An answer that cannot be read now must not end every wait.
-            let behind =
-                matches!(broker.phase, Phase::Versions(_)) && self.control_user.is_some_and(|u| u != broker.id);
+            let behind = matches!(broker.phase, Phase::Versions(_) | Phase::Proving)
+                && self.control_user.is_some_and(|u| u != broker.id);
             let interest = Interest { read: !broker.blocked && !behind, write: false };
             if let Err(error) = broker.link.register(polls, interest) {
                 self.give_up(at, error.into(), now_ms);
             }
             due = due.min(self.due(at, now_ms));
         }
-        due.min(self.wake_at)
+        due.min(self.wake_at).min(self.replicas_until)
     }
 
     /// After the wait: takes answers in and sends the fetches that follow them.
@@ -61,6 +66,10 @@ impl Fetcher {
             broker.deadline = now_ms.saturating_add(self.settings.request_timeout_ms);
             return self.choose_buffer(at, now_ms);
         }
+        if broker.deadline <= now_ms && broker.phase == Phase::Idle {
+            broker.end_idle();
+            return Ok(());
+        }
         if broker.deadline <= now_ms {
             let ms = match broker.phase {
                 Phase::Connecting => self.settings.connect_timeout_ms,
@@ -71,7 +80,14 @@ impl Fetcher {
         let (phase, due) = (broker.phase, broker.retry_at <= now_ms);
         match phase {
             Phase::Down if due && self.is_wanted(at) => self.brokers[at].connect(now_ms, &self.settings),
-            Phase::Idle => self.send(at, now_ms),
+            Phase::Idle => {
+                self.send(at, now_ms)?;
+                let broker = &mut self.brokers[at];
+                if broker.phase == Phase::Idle && broker.deadline == i64::MAX {
+                    broker.deadline = now_ms.saturating_add(self.settings.max_idle_ms);
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -89,17 +105,24 @@ impl Fetcher {
             // Bytes were not waited for: the connection has ended.
             _ if broker.blocked => Err(NetError::Closed.into()),
             Phase::Down | Phase::Connecting => Ok(()),
-            Phase::Versions(_) => self.receive_versions(at, now_ms),
+            Phase::Versions(_) | Phase::Proving => self.receive_control(at, now_ms),
             Phase::Fetching => self.receive(at, now_ms),
             // Nothing is due, so this is the end of the connection or a fault.
-            Phase::Idle => match broker.link.frame_len()? {
-                Some(_) => Err(NetError::Correlation { expected: -1, got: -1 }.into()),
-                None => Ok(()),
+            Phase::Idle => match broker.link.frame_len() {
+                Ok(Some(_)) => Err(NetError::Correlation { expected: -1, got: -1 }.into()),
+                Ok(None) => Ok(()),
+                // Brokers close connections that nobody uses.
+                Err(NetError::Closed) => {
+                    broker.end_idle();
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
             },
         }
     }
 
-    fn receive_versions(&mut self, at: usize, now_ms: i64) -> Result<(), LinkFault> {
+    /// Takes an answer that is not a fetch.
+    fn receive_control(&mut self, at: usize, now_ms: i64) -> Result<(), LinkFault> {
         let broker = &mut self.brokers[at];
         if self.control_user.is_some_and(|user| user != broker.id) {
             return Ok(()); // it waits in the socket
@@ -111,7 +134,12 @@ impl Fetcher {
         if let Some(len) = broker.link.read_frame(&mut self.control)? {
             self.control_user = None;
             let frame = self.control.get(..len).unwrap_or_default();
-            broker.take_versions(frame, now_ms, &self.settings)?;
+            if broker.phase == Phase::Proving {
+                prove::take(broker, &mut self.slots, frame, &self.metadata, &self.settings, now_ms)?;
+                self.wake_at = self.wake_at.min(now_ms.saturating_add(self.settings.retry_backoff_ms));
+            } else {
+                broker.take_versions(frame, now_ms, &self.settings)?;
+            }
             self.send(at, now_ms)?;
         }
         Ok(())
@@ -149,13 +177,16 @@ impl Fetcher {
         broker.answered();
         let taken = response::take(broker, &mut self.slots, &mut self.inbox, &mut self.pool, frame, &around);
         self.pool.release(frame);
-        if taken? {
+        let outcome = taken?;
+        self.regroup |= outcome.regroup;
+        if outcome.refused {
             self.wake_at = self.wake_at.min(now_ms.saturating_add(self.settings.retry_backoff_ms));
         }
         self.send(at, now_ms)
     }
 
     fn send(&mut self, at: usize, now_ms: i64) -> Result<(), LinkFault> {
+        prove::send(&mut self.brokers[at], &self.slots, &self.settings, now_ms)?;
         request::send(&mut self.brokers[at], &self.slots, &self.pool, &self.settings, now_ms)
     }
 
@@ -238,7 +269,14 @@ impl Fetcher {
         if self.control_user == Some(broker.id) {
             self.control_user = None;
         }
-        if let LinkFault::Wire(error @ crate::wire::WireError::Unsupported { .. }) = fault {
+        for slot in &broker.slots {
+            // The leader is there when a replica is not.
+            let replica = |state: &&mut SlotState| state.replica == broker.id;
+            if let Some(state) = self.slots.get_mut(*slot).filter(replica) {
+                self.regroup |= state.leave_replica();
+            }
+        }
+        if let LinkFault::Wire(error @ (WireError::Unsupported { .. } | WireError::TooOld { .. })) = fault {
             for slot in &broker.slots {
                 self.slots.stop(*slot, FetchFault::Unsupported(error));
             }

@@ -6,6 +6,7 @@ mod fake;
 mod flow;
 mod log;
 mod mock;
+mod sim;
 
 use super::{AckSlot, AppendError, OutRecord, OutTopic, Producer, ProducerSettings};
 use crate::client::SharedMetadata;

@@ -141,6 +141,8 @@ pub(crate) fn response(frame: &[u8], api: ApiKey, version: i16) -> Result<Reader
     Ok(reader)
 }
 
+/// Version of Metadata that Kafka 2.4 brought.
+const METADATA_OF_2_4: i16 = 9;
 /// Room for every API number assigned so far, and some.
 const APIS: usize = 128;
 
@@ -172,6 +174,15 @@ impl Offered {
     /// Whether `api` is offered at all.
     pub(crate) fn has(&self, api: ApiKey) -> bool {
         self.range(api).is_some()
+    }
+
+    /// Refuses brokers of a release before Kafka 2.4, which brought version 9 of Metadata. (The version of Fetch tells
+    /// less: its rack came with 2.3.) A peer that does not offer Metadata at all is not judged.
+    pub(crate) fn check_release(&self) -> Result<()> {
+        match self.range(ApiKey::Metadata) {
+            Some((_, highest)) if highest < METADATA_OF_2_4 => Err(WireError::TooOld { metadata: highest }),
+            _ => Ok(()),
+        }
     }
 
     /// The highest version of `api` that the broker offers and this library speaks.

@@ -125,6 +125,70 @@ fn only_committed_transactions_are_read_when_asked_for() {
 }
 
 #[test]
+fn an_open_transaction_holds_back_what_is_behind_it_until_it_ends() {
+    let Some(kafka) = support::kafka() else { return };
+    for commit in [true, false] {
+        let topic = kafka.unique("open");
+        oracle::create_topic(kafka.bootstrap(), &topic, 1, &[]);
+        oracle::produce(kafka.bootstrap(), &topic, &[Rec::new(0, 1_700_000_000_000, "k", "before")], &[]);
+        let producer: BaseProducer = ClientConfig::new()
+            .set("bootstrap.servers", kafka.bootstrap())
+            .set("transactional.id", &topic)
+            .create()
+            .unwrap();
+        producer.init_transactions(PATIENCE).unwrap();
+        producer.begin_transaction().unwrap();
+        let record: BaseRecord<'_, str, str> = BaseRecord::to(&topic).partition(0).payload("within");
+        producer.send(record).map_err(|(error, _)| error).unwrap();
+        producer.flush(PATIENCE).unwrap();
+        oracle::produce(kafka.bootstrap(), &topic, &[Rec::new(0, 1_700_000_000_000, "k", "behind")], &[]);
+        let settings = FetcherSettings { max_wait_ms: 50, read_committed: true, ..FetcherSettings::default() };
+        let mut live = Live::new(kafka, settings);
+        let slot = live.bench.fetcher.add(&topic, 0, 0).unwrap();
+        assert_eq!(live.collect(1)[0].2, b"before");
+        let end = Instant::now() + Duration::from_millis(400);
+        live.until(|bench| {
+            assert!(bench.take(false).is_empty(), "nothing behind the open transaction");
+            Instant::now() > end && bench.fetcher.high_watermark(slot) == Some(3)
+        });
+        assert_eq!((live.bench.fetcher.last_stable_offset(slot), live.bench.fetcher.position(slot)), (Some(1), 1));
+        let ended = if commit { producer.commit_transaction(PATIENCE) } else { producer.abort_transaction(PATIENCE) };
+        ended.unwrap();
+        let expected: &[&[u8]] = if commit { &[b"within", b"behind"] } else { &[b"behind"] };
+        let got = live.collect(expected.len());
+        assert_eq!(got.iter().map(|(.., value)| value.as_slice()).collect::<Vec<_>>(), expected);
+        live.until(|bench| bench.take(false).is_empty() && bench.fetcher.position(slot) == 4);
+        live.bench.assert_idle();
+    }
+}
+
+#[test]
+fn a_topic_made_anew_is_told_from_the_old_one_though_it_has_more_records() {
+    let Some(kafka) = support::kafka() else { return };
+    let topic = kafka.unique("anew");
+    let write = |count: i64| {
+        oracle::create_topic(kafka.bootstrap(), &topic, 1, &[("retention.ms", "-1")]);
+        let all: Vec<_> = records(0).take(count as usize).collect();
+        oracle::produce(kafka.bootstrap(), &topic, &all, &[]);
+    };
+    write(10);
+    let mut live = Live::new(kafka, FetcherSettings { max_wait_ms: 100, ..FetcherSettings::default() });
+    let slot = live.bench.fetcher.add(&topic, 0, 0).unwrap();
+    assert_eq!(live.collect(10), expected(slot, 0, 0..10));
+    oracle::delete_topic(kafka.bootstrap(), &topic);
+    oracle::wait("the topic is gone", || oracle::partitions(kafka.bootstrap(), &topic).is_none().then_some(()));
+    write(20);
+    live.until(|bench| {
+        assert!(bench.take(false).is_empty(), "offsets of the old topic do not apply");
+        !bench.faults.is_empty()
+    });
+    assert_eq!(live.bench.faults, [(slot, FetchFault::TopicRecreated)]);
+    live.bench.fetcher.seek(slot, 0);
+    assert_eq!(live.collect(20), expected(slot, 0, 0..20));
+    live.bench.assert_idle();
+}
+
+#[test]
 fn a_log_cut_at_its_start_is_out_of_range_and_a_deleted_topic_is_unknown() {
     let Some(kafka) = support::kafka() else { return };
     let topic = kafka.unique("deleted");

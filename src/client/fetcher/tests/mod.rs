@@ -3,8 +3,10 @@
 mod bounds;
 mod data;
 mod kafka;
+mod life;
 mod mock;
 mod moves;
+mod records;
 
 use super::*;
 use crate::arena::Oversize;
