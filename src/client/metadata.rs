@@ -263,6 +263,9 @@ impl MetadataClient {
             self.next_at = now_ms.saturating_add(self.backoff.failed());
             self.not_before = self.next_at;
         }
+        // The broker would only let us wait.
+        let quiet_until = now_ms.saturating_add(response.throttle_ms.max(0).into());
+        (self.next_at, self.not_before) = (self.next_at.max(quiet_until), self.not_before.max(quiet_until));
         Ok(())
     }
 

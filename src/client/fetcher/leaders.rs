@@ -27,7 +27,7 @@ impl Fetcher {
             faults.extend(fault.map(|fault| (slot, fault)));
             if state.replica >= 0 && snapshot.broker(state.replica).is_none() {
                 // The leader would name it again.
-                state.retry_at = now_ms.saturating_add(self.settings.retry_backoff_ms);
+                state.retry_at = now_ms.saturating_add(state.backoff.failed());
                 self.wake_at = self.wake_at.min(state.retry_at);
                 self.metadata.request_refresh();
                 state.leave_replica();

@@ -36,6 +36,7 @@ pub(crate) use slot::Slot;
 use crate::arena::{FrameId, FramePool};
 use crate::base::limits::{MIN_FRAMES, MIN_PARTITION_FETCH_BYTES};
 use crate::client::SharedMetadata;
+use crate::net::{Backoff, jitter_seed};
 use crate::wire::Decompressor;
 use broker::FetchBroker;
 use pending::Inbox;
@@ -118,7 +119,9 @@ impl Fetcher {
     /// Adds a partition, to be read from `offset` on. It is wanted at once. Allocates.
     pub(crate) fn add(&mut self, topic: &str, partition: i32, offset: i64) -> Result<Slot, FetcherError> {
         self.metadata.want_topic(topic)?;
-        let slot = self.slots.add(topic, partition, offset)?;
+        let seed = jitter_seed() ^ partition.unsigned_abs().rotate_left(16);
+        let backoff = Backoff::new(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms, seed);
+        let slot = self.slots.add(topic, partition, offset, backoff)?;
         self.inbox.reserve(self.slots.places());
         self.regroup = true;
         Ok(slot)

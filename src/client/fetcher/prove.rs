@@ -65,23 +65,23 @@ pub(super) fn send(
     Ok(())
 }
 
-/// Takes the answer. What it does not settle is asked again after a pause.
+/// Takes the answer. What it does not settle is asked again after a pause: when the first is due.
 pub(super) fn take(
     broker: &mut FetchBroker,
     slots: &mut Slots,
     frame: &[u8],
     metadata: &SharedMetadata,
-    settings: &FetcherSettings,
     now_ms: i64,
-) -> Result<(), LinkFault> {
+) -> Result<i64, LinkFault> {
     let version = broker.epochs.unwrap_or_default();
     broker.answered();
     let mut response = OffsetForLeaderEpochResponse::read(frame, version)?;
     broker.throttle(response.throttle_ms, now_ms);
-    let retry_at = now_ms.saturating_add(settings.retry_backoff_ms);
+    let mut again_at = i64::MAX;
     for asked in &broker.asked {
         if let Some(state) = slots.get_mut(asked.slot).filter(|state| state.ask == asked.ask) {
-            state.retry_at = retry_at;
+            state.retry_at = now_ms.saturating_add(state.backoff.failed());
+            again_at = again_at.min(state.retry_at);
         }
     }
     while let Some(end) = response.next()? {
@@ -101,7 +101,7 @@ pub(super) fn take(
         }
     }
     broker.asked.clear();
-    Ok(())
+    Ok(again_at)
 }
 
 /// What an answer means for a partition.
@@ -117,5 +117,6 @@ fn settle(state: &mut SlotState, end: &EpochEnd<'_>, now_ms: i64) -> Option<Fetc
         return Some(FetchFault::Truncated { offset, epoch, end_offset });
     }
     (state.unproven, state.retry_at) = (false, now_ms);
+    state.backoff.succeeded();
     None
 }

@@ -44,10 +44,18 @@ pub(super) fn take(
 /// What is to be done after a response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
-    /// A partition was refused and has to be asked for again.
-    pub(super) refused: bool,
+    /// When the first partition that was refused is to be asked for again.
+    pub(super) again_at: Option<i64>,
     /// A partition is to be read from another replica.
     pub(super) regroup: bool,
+}
+
+impl Outcome {
+    /// A partition was refused: the same again after a pause, longer with each time.
+    fn pause(&mut self, state: &mut SlotState, now_ms: i64) {
+        state.retry_at = now_ms.saturating_add(state.backoff.failed());
+        self.again_at = Some(self.again_at.map_or(state.retry_at, |at| at.min(state.retry_at)));
+    }
 }
 
 fn walk(
@@ -58,7 +66,7 @@ fn walk(
     frame: FrameId,
     around: &Surroundings<'_>,
 ) -> Result<Outcome, LinkFault> {
-    let retry_at = around.now_ms.saturating_add(around.settings.retry_backoff_ms);
+    let retry_at = around.now_ms.saturating_add(around.settings.retry_backoff_ms.into());
     let mut outcome = Outcome::default();
     let mut response = FetchResponse::read(bytes, broker.asked_version)?;
     broker.throttle(response.throttle_ms, around.now_ms);
@@ -93,14 +101,14 @@ fn walk(
                 });
             }
             Err(Refusal::Fault(fault)) => slots.stop(asked.slot, fault),
-            Err(Refusal::Retry) => (state.retry_at, outcome.refused) = (retry_at, true),
+            Err(Refusal::Retry) => outcome.pause(state, around.now_ms),
             Err(Refusal::Replica(id)) => {
                 (state.replica, outcome.regroup) = (id, true);
                 state.replica_until = around.now_ms.saturating_add(around.settings.replica_ms);
             }
             Err(Refusal::Leader) => outcome.regroup |= state.leave_replica(),
             Err(Refusal::Moved) => {
-                (state.retry_at, outcome.refused) = (retry_at, true);
+                outcome.pause(state, around.now_ms);
                 outcome.regroup |= state.leave_replica();
                 let (partition, topic) = (state.partition, state.topic);
                 look_up(slots.topic(topic), partition, &answer, around.metadata);
@@ -134,6 +142,7 @@ fn take_partition(
     around: &Surroundings<'_>,
 ) -> Result<Option<Taken>, Refusal> {
     refuse(state, answer)?;
+    state.backoff.succeeded();
     if answer.preferred_replica >= 0 && answer.preferred_replica != state.source() {
         return Err(Refusal::Replica(answer.preferred_replica));
     }

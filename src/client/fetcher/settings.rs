@@ -22,8 +22,10 @@ pub(crate) struct FetcherSettings {
     pub(crate) reconnect_backoff_ms: u32,
     /// `reconnect.backoff.max.ms`: longest pause.
     pub(crate) reconnect_backoff_max_ms: u32,
-    /// `retry.backoff.ms`: pause of a partition whose broker refused it.
-    pub(crate) retry_backoff_ms: i64,
+    /// `retry.backoff.ms`: first pause of a partition whose broker refused it.
+    pub(crate) retry_backoff_ms: u32,
+    /// `retry.backoff.max.ms`: its longest pause.
+    pub(crate) retry_backoff_max_ms: u32,
     /// `connections.max.idle.ms`: a connection that nobody uses is ended after that.
     pub(crate) max_idle_ms: i64,
     /// `client.rack`: brokers may then name a replica in the same rack to read from; empty: always the leader.
@@ -47,6 +49,7 @@ impl Default for FetcherSettings {
             reconnect_backoff_ms: 50,
             reconnect_backoff_max_ms: 1_000,
             retry_backoff_ms: 100,
+            retry_backoff_max_ms: 1_000,
             max_idle_ms: 540_000,
             rack: String::new(),
             replica_ms: 300_000,

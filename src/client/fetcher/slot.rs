@@ -1,5 +1,6 @@
 //! The partitions of a fetcher.
 use super::{FetchFault, FetcherError};
+use crate::net::Backoff;
 use crate::wire::TopicId;
 use std::sync::Arc;
 
@@ -68,6 +69,8 @@ pub(super) struct SlotState {
     pub(super) fault: Option<FetchFault>,
     /// Not before this time.
     pub(super) retry_at: i64,
+    /// Pauses after refusals.
+    pub(super) backoff: Backoff,
     /// Since when the topic is missing.
     pub(super) missing_since: Option<i64>,
     /// Size of a batch that the last limit cut, 0 if none.
@@ -120,7 +123,13 @@ pub(super) struct Slots {
 
 impl Slots {
     /// A new partition, which is wanted at once.
-    pub(super) fn add(&mut self, topic: &str, partition: i32, offset: i64) -> Result<Slot, FetcherError> {
+    pub(super) fn add(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        offset: i64,
+        backoff: Backoff,
+    ) -> Result<Slot, FetcherError> {
         let topic = self.topic_index(topic);
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -128,7 +137,7 @@ impl Slots {
         };
         let old = &self.states[slot.index()];
         let (life, ask) = (old.life.wrapping_add(1), old.ask.wrapping_add(1));
-        let state = SlotState { used: true, demand: true, topic, partition, life, ask, ..Self::blank() };
+        let state = SlotState { used: true, demand: true, topic, partition, life, ask, backoff, ..Self::blank() };
         self.states[slot.index()] = state;
         self.states[slot.index()].seek(offset);
         Ok(slot)
@@ -246,6 +255,7 @@ impl Slots {
             stopped: false,
             fault: None,
             retry_at: 0,
+            backoff: Backoff::new(0, 0, 0),
             missing_since: None,
             need: 0,
             high_watermark: -1,

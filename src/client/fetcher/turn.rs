@@ -135,8 +135,8 @@ impl Fetcher {
             self.control_user = None;
             let frame = self.control.get(..len).unwrap_or_default();
             if broker.phase == Phase::Proving {
-                prove::take(broker, &mut self.slots, frame, &self.metadata, &self.settings, now_ms)?;
-                self.wake_at = self.wake_at.min(now_ms.saturating_add(self.settings.retry_backoff_ms));
+                let again_at = prove::take(broker, &mut self.slots, frame, &self.metadata, now_ms)?;
+                self.wake_at = self.wake_at.min(again_at);
             } else {
                 broker.take_versions(frame, now_ms, &self.settings)?;
             }
@@ -179,9 +179,7 @@ impl Fetcher {
         self.pool.release(frame);
         let outcome = taken?;
         self.regroup |= outcome.regroup;
-        if outcome.refused {
-            self.wake_at = self.wake_at.min(now_ms.saturating_add(self.settings.retry_backoff_ms));
-        }
+        self.wake_at = self.wake_at.min(outcome.again_at.unwrap_or(i64::MAX));
         self.send(at, now_ms)
     }
 

@@ -182,8 +182,7 @@ fn nulls_and_both_kinds_of_timestamps_are_read_as_they_are() {
     let build = |base: i64, log_append: bool| {
         let mut buf = vec![0; 1_024];
         let mut builder = crate::wire::BatchBuilder::new();
-        let parts: [(Option<&[u8]>, Option<&[u8]>); 4] =
-            [(None, None), (Some(b""), Some(b"")), (Some(b"k"), None), (None, Some(b"v"))];
+        let parts = [(None, None), (Some(&b""[..]), Some(&b""[..])), (Some(b"k"), None), (None, Some(b"v"))];
         for (time, (key, value)) in (0..).zip(parts) {
             builder.append(&mut buf, 5_000 - time * 10, key, value, RawHeaders::EMPTY).unwrap();
         }

@@ -3,7 +3,7 @@
 //!
 //! `PLIMSOLL_SIM=FIRST:COUNT` chooses the seeds, `PLIMSOLL_SIM=SEED` runs one. A failure names its seed, and the seed
 //! is all there is to a run: it fails again in the same way.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unnecessary_operation)]
 mod cluster;
 mod log;
 mod run;

@@ -24,13 +24,16 @@ struct Head {
     correlation: i32,
 }
 
+/// The offset behind a batch and its own, or an error code.
+pub(super) type Written = Result<(i64, i64), i16>;
+
 /// Batches that were written and are to be acknowledged.
 #[derive(Debug)]
 pub(super) struct ProduceAsk {
     head: Head,
     node: i32,
     /// Partition, the leader's epoch, and the offset behind the batch with its own, or an error.
-    batches: Vec<(i32, i32, Result<(i64, i64), i16>)>,
+    batches: Vec<(i32, i32, Written)>,
 }
 
 /// A fetch.
@@ -303,7 +306,9 @@ pub(super) fn fetched(brokers: &mut Brokers, node: i32, ask: &FetchAsk) -> Vec<u
             if repeats && *offset > 0 && !records.is_empty() {
                 let again = log.entries.iter().find(|entry| entry.next == *offset).map(|entry| entry.bytes.clone());
                 let mut again = again.unwrap_or_default();
-                again.get_mut(..8).map(|base| base.copy_from_slice(&offset.to_be_bytes()));
+                if let Some(base) = again.get_mut(..8) {
+                    base.copy_from_slice(&offset.to_be_bytes());
+                }
                 records.splice(0..0, again);
             }
             whole &= records.is_empty();
