@@ -16,7 +16,6 @@ mod ffi {
     pub(crate) mod kafka_error;
     pub(crate) mod kafka_event;
     pub(crate) mod kafka_list;
-    pub(crate) mod kafka_log;
     pub(crate) mod kafka_mock;
 }
 

@@ -77,8 +77,7 @@ impl App {
         plan(&first_demand(line, &settings, &topology))?;
         let only_one = OnlyOne::take()?;
         check_state_dir(&settings, &topology)?;
-        let observed =
-            Observed::new(settings.threads).map_err(|error| StartError::System { reason: error.to_string() })?;
+        let observed = Observed::new(settings.threads);
         let board = Arc::new(Board {
             state: StateCell::new(on_state),
             closing: AtomicBool::new(false),

@@ -27,6 +27,7 @@ pub(crate) struct FrameBuf {
 
 impl FrameBuf {
     /// The whole buffer.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -28,6 +28,7 @@ impl Oversize {
     }
 
     /// A process without an oversize buffer.
+    #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self::new(0)
     }

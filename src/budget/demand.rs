@@ -50,6 +50,7 @@ impl Machine {
 
 impl Demand {
     /// Word count with two threads over topics of four partitions: what tests and the documented lowest line refer to.
+    #[cfg(test)]
     pub(crate) fn word_count(line: Line) -> Self {
         Self {
             line,

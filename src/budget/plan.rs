@@ -69,6 +69,7 @@ impl Plan {
     }
 
     /// Bytes of a row, 0 if there is none.
+    #[cfg(test)]
     pub(crate) fn bytes(&self, id: RowId) -> u64 {
         self.row(id).map_or(0, |row| row.bytes)
     }

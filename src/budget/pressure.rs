@@ -48,12 +48,6 @@ impl Pressure {
         Reading(self.0.load(Ordering::Relaxed))
     }
 
-    /// Level of one module now.
-    #[inline]
-    pub(crate) fn level(&self, module: Module) -> Level {
-        self.read().level(module)
-    }
-
     /// Replaces the reading.
     pub(crate) fn publish(&self, reading: Reading) {
         self.0.store(reading.0, Ordering::Relaxed);

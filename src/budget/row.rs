@@ -33,7 +33,7 @@ rows! {
     Stacks = "stacks",
     /// The allocator's caches of each thread.
     ThreadCaches = "thread caches",
-    /// Topology, wiring, tasks, counters and histograms.
+    /// Topology, wiring, tasks and counters.
     Engine = "engine",
     /// Sockets' own buffers and TLS.
     Connections = "connections",

@@ -4,7 +4,7 @@
 //! demand. Called by `plan` alone.
 use super::sizes::size_class;
 use super::{Demand, RowId};
-use crate::base::limits::{KIB, MIB, MIN_FRAMES, SOCKET_BUFFER_BYTES};
+use crate::base::limits::{KIB, MIB, MIN_FRAMES};
 use plimsoll_alloc::Module;
 
 /// Least and most bytes of a frame; a larger response takes the oversize frame.
@@ -298,6 +298,3 @@ pub(super) static SPARE: Spec = Spec::fixed(
     "cannot be: nothing uses it, the line may be lowered by it",
     |_| 0,
 );
-
-/// Kernel memory of one connection, beside the line: its two socket buffers.
-pub(super) const KERNEL_BYTES_PER_CONNECTION: u64 = 2 * SOCKET_BUFFER_BYTES as u64;

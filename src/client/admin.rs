@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::base::partition::TopicPartition;
 use crate::ffi::kafka::Handle;
-use crate::ffi::kafka_admin_read::{GroupDescription, NewTopic, OffsetOf, PerTopic};
+use crate::ffi::kafka_admin_read::{NewTopic, PerTopic};
 use crate::ffi::kafka_error::{Code, KafkaError};
 use crate::ffi::kafka_list::List;
 use crate::wire::message::{ApiKey, Offered};
@@ -76,12 +76,6 @@ impl Admin {
         names.iter().map(count).collect()
     }
 
-    /// Names and partition counts of all topics of the cluster.
-    pub(crate) fn all_topics(&self) -> Result<Vec<(String, u32)>, AdminError> {
-        let topics = self.handle.all_topics(self.timeout)?;
-        Ok(topics.into_iter().filter_map(|topic| Some((topic.name, topic.partitions.ok()?))).collect())
-    }
-
     /// Creates topics; one result each.
     pub(crate) fn create(&self, topics: &[NewTopic<'_>]) -> Result<PerTopic, AdminError> {
         self.need(ApiKey::CreateTopics)?;
@@ -89,15 +83,6 @@ impl Admin {
             return Ok(Vec::new());
         }
         Ok(self.handle.create_topics(topics, self.timeout)?)
-    }
-
-    /// Deletes topics; one result each.
-    pub(crate) fn delete(&self, names: &[&str]) -> Result<PerTopic, AdminError> {
-        self.need(ApiKey::DeleteTopics)?;
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(self.handle.delete_topics(names, self.timeout)?)
     }
 
     /// Settings of topics, in the order asked.
@@ -118,27 +103,6 @@ impl Admin {
         names.iter().map(configs).collect()
     }
 
-    /// One offset of each partition, in the order asked; `None` when no record has the timestamp asked for.
-    pub(crate) fn list_offsets(
-        &self,
-        partitions: &[(&TopicPartition, OffsetOf)],
-        read_committed: bool,
-    ) -> Result<Vec<Option<i64>>, AdminError> {
-        if partitions.is_empty() {
-            return Ok(Vec::new());
-        }
-        let found = self.handle.list_offsets(partitions, read_committed, self.timeout)?;
-        let offset = |(partition, _): &(&TopicPartition, OffsetOf)| {
-            let element = found.iter().find(|element| element.partition == **partition);
-            let element = element.ok_or_else(|| topic_error(&partition.topic, "ListOffsets", Code::NO_OFFSET))?;
-            match element.code {
-                Code::NONE => Ok((element.offset >= 0).then_some(element.offset)),
-                code => Err(topic_error(&partition.topic, "ListOffsets", code)),
-            }
-        };
-        partitions.iter().map(offset).collect()
-    }
-
     /// Deletes the records before an offset of each partition (of consumed repartition topics).
     pub(crate) fn delete_records(&self, before: &[(&TopicPartition, i64)]) -> Result<(), AdminError> {
         self.need(ApiKey::DeleteRecords)?;
@@ -155,17 +119,13 @@ impl Admin {
             None => Ok(()),
         }
     }
-
-    /// The group as its coordinator sees it.
-    pub(crate) fn group(&self, group: &str) -> Result<GroupDescription, AdminError> {
-        self.need(ApiKey::DescribeGroups)?;
-        Ok(self.handle.describe_group(group, self.timeout)?)
-    }
 }
 
 fn topic_error(topic: &str, call: &'static str, code: Code) -> AdminError {
     AdminError::Topic { topic: topic.to_owned(), source: KafkaError::refused(call, code, "") }
 }
 
+#[cfg(test)]
+mod probe;
 #[cfg(test)]
 mod tests;

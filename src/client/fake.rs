@@ -60,6 +60,7 @@ pub(crate) struct Seen {
 /// What a broker does, changed by the test while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
+    #[allow(dead_code)] // for whoever prints it
     pub(crate) id: i32,
     pub(crate) logs: BTreeMap<(String, i32), Log>,
     /// Answers of fetches trickle, byte by byte.

@@ -188,11 +188,6 @@ impl Membership {
         self.handle.subscribe(topics)
     }
 
-    /// Leaves the group but keeps the handle; the last revocation arrives by [`Self::poll`].
-    pub(crate) fn unsubscribe(&mut self) -> Result<(), KafkaError> {
-        self.handle.unsubscribe()
-    }
-
     /// Calls `wake`, from another thread, when events wait after there were none: then poll until `None`.
     pub(crate) fn on_event(&self, wake: Box<dyn Fn() + Send + Sync>) {
         self.handle.on_event(wake);
@@ -311,6 +306,7 @@ impl Membership {
     }
 
     /// Member and generation now, as transactional commits must name them; `None` before the first join.
+    #[allow(dead_code)] // for transactional commits
     pub(crate) fn group(&self) -> Option<GroupMetadata> {
         self.handle.group()
     }

@@ -6,12 +6,7 @@ use std::marker::PhantomData;
 /// The schema of a table's updates: closures never see it, but `Schema` is what edges are typed by.
 pub struct Change<V>(PhantomData<fn() -> V>);
 
-impl<V> Change<V> {
-    /// Updates of values of this schema.
-    pub(crate) const fn new() -> Self {
-        Self(PhantomData)
-    }
-}
+impl<V> Change<V> {}
 
 impl<V> Clone for Change<V> {
     fn clone(&self) -> Self {

@@ -46,9 +46,7 @@ pub(crate) fn add_repartition<K: Codec, V: Codec>(
         }))
     });
     let new = NewNode { name: source, parents: &[], outputs: 1, stores: &[], named_by: NAMED_BY, make };
-    let (node, sources) = graph.add_source(new, std::slice::from_ref(&topic), &SourceTemplate::default());
-    if let [source] = *sources {
-        graph.add_repartition(RepartitionSpec { topic, partitions, source, sinks: vec![sink] });
-    }
+    let (node, _) = graph.add_source(new, std::slice::from_ref(&topic), &SourceTemplate::default());
+    graph.add_repartition(RepartitionSpec { topic, partitions, sinks: vec![sink] });
     Port(node, 0)
 }

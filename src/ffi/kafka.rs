@@ -2,9 +2,9 @@
 //!
 //! Owns: the handle and its consumer queue, to which everything is redirected. Nothing is fetched through it: the
 //! assignment given to librdkafka is always empty. Invariant: whatever librdkafka allocates, on its own threads or on
-//! ours inside a call, is module Consumer's; its log goes to a bounded queue. Bound: small fixed settings
-//! (`kafka_conf`); what waits in the consumer queue is bounded by being polled: by `client::membership`, which alone
-//! polls. Administration (`kafka_admin`) may be called from another thread.
+//! ours inside a call, is module Consumer's; its log goes nowhere, since its errors come as events. Bound: small fixed
+//! settings (`kafka_conf`); what waits in the consumer queue is bounded by being polled: by `client::membership`, which
+//! alone polls. Administration (`kafka_admin`) may be called from another thread.
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,6 @@ use super::kafka_conf::{self, HandleSettings};
 use super::kafka_error::{Code, KafkaError, raw, take_error};
 use super::kafka_event::Event;
 use super::kafka_list::List;
-use super::kafka_log::{LogLine, LogQueue};
 
 /// Runs `f` with this thread's allocations accounted to module Consumer.
 pub(crate) fn as_consumer<T>(f: impl FnOnce() -> T) -> T {
@@ -42,7 +41,6 @@ unsafe impl Sync for Handle {}
 /// What librdkafka's callbacks reach, through the handle's opaque pointer.
 #[derive(Default)]
 struct Shared {
-    log: LogQueue,
     on_event: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
@@ -72,11 +70,9 @@ impl Handle {
         let events = rd::RD_KAFKA_EVENT_REBALANCE | rd::RD_KAFKA_EVENT_ERROR;
         let mut reason = [0 as c_char; 512];
         // SAFETY: the configuration is live and this thread's; the callbacks have the signatures that librdkafka
-        // documents. The opaque pointer stays valid while the handle lives: `shared` is dropped after the handle's
-        // threads ended (`Drop`). `reason` has its length.
+        // documents. `reason` has its length.
         let rk = unsafe {
-            rd::rd_kafka_conf_set_opaque(conf.as_ptr(), Arc::as_ptr(&shared).cast_mut().cast());
-            rd::rd_kafka_conf_set_log_cb(conf.as_ptr(), Some(on_log));
+            rd::rd_kafka_conf_set_log_cb(conf.as_ptr(), None);
             rd::rd_kafka_conf_set_events(conf.as_ptr(), events);
             let name = c"plimsoll".as_ptr();
             rd::rd_kafka_conf_interceptor_add_on_new(conf.as_ptr(), name, Some(on_new), std::ptr::null_mut());
@@ -150,12 +146,6 @@ impl Handle {
         })
     }
 
-    /// Leaves the group after a last revocation, keeping the handle.
-    pub(crate) fn unsubscribe(&self) -> Result<(), KafkaError> {
-        // SAFETY: the handle is live.
-        as_consumer(|| Code(unsafe { rd::rd_kafka_unsubscribe(self.rk.as_ptr()) } as i32).check("unsubscribe"))
-    }
-
     /// Answers an assignment: nothing is to be fetched, the membership is kept.
     pub(crate) fn assign_nothing(&self) -> Result<(), KafkaError> {
         as_consumer(|| {
@@ -208,21 +198,12 @@ impl Handle {
     }
 
     /// The error that ended this handle for good, if any.
+    #[cfg(test)]
     pub(crate) fn fatal(&self) -> Option<KafkaError> {
         let mut reason = [0 as c_char; 512];
         // SAFETY: the handle is live; `reason` has its length.
         let code = unsafe { raw::rd_kafka_fatal_error(self.rk.as_ptr().cast(), reason.as_mut_ptr(), reason.len()) };
         (code != 0).then(|| KafkaError::refused("the group membership", Code(code), &buffer_text(&reason)))
-    }
-
-    /// The oldest line of librdkafka's log that waits.
-    pub(crate) fn log(&self) -> Option<LogLine> {
-        self.shared.log.pop()
-    }
-
-    /// Log lines that nobody read in time.
-    pub(crate) fn log_dropped(&self) -> u64 {
-        self.shared.log.dropped()
     }
 
     /// Begins to leave the group. Events, the last revocation among them, arrive at the answered queue.
@@ -319,16 +300,6 @@ unsafe extern "C" fn on_thread_start(
     // A thread that cannot be bound still works; the allocator's own report shows it as unbound.
     let _ = plimsoll_alloc::bind_home(plimsoll_alloc::Module::Consumer);
     rd::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
-}
-
-unsafe extern "C" fn on_log(rk: *const rd::rd_kafka_t, level: c_int, facility: *const c_char, line: *const c_char) {
-    // SAFETY: librdkafka passes its handle, whose opaque pointer is the `Shared` of `Handle::start` while its threads
-    // run, and two texts that live for the call. The pointer is null for a line before the handle is made.
-    unsafe {
-        if let Some(shared) = rd::rd_kafka_opaque(rk).cast::<Shared>().as_ref() {
-            shared.log.push(level, &text(facility), &text(line));
-        }
-    }
 }
 
 unsafe extern "C" fn on_event(_rk: *mut rd::rd_kafka_t, opaque: *mut c_void) {

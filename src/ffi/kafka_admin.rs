@@ -8,13 +8,9 @@ use rd::rd_kafka_admin_op_t as Op;
 use rdkafka_sys as rd;
 
 use super::kafka::{Handle, Queue, as_consumer, buffer_text, millis, text, timeout_ms};
-use super::kafka_admin_read::{
-    GroupDescription, NewTopic, OffsetOf, PerTopic, TopicConfigs, TopicDescription, items, read_configs, read_group,
-    read_result,
-};
-use super::kafka_error::{Code, KafkaError, raw, read_error, take_error};
-use super::kafka_list::{Element, List, ListRef, c_string, read};
-use crate::base::partition::TopicPartition;
+use super::kafka_admin_read::{NewTopic, PerTopic, TopicConfigs, TopicDescription, items, read_configs, read_result};
+use super::kafka_error::{Code, KafkaError, raw};
+use super::kafka_list::{Element, List, ListRef, c_string};
 
 impl Handle {
     /// Describes topics by name, each asked for by itself: DescribeTopics would ask the controller, which the mock
@@ -45,12 +41,6 @@ impl Handle {
             }
         };
         as_consumer(|| names.iter().map(describe).collect())
-    }
-
-    /// All topics of the cluster.
-    pub(crate) fn all_topics(&self, timeout: Duration) -> Result<Vec<TopicDescription>, KafkaError> {
-        // SAFETY: null asks for all topics.
-        as_consumer(|| unsafe { self.metadata(std::ptr::null_mut(), timeout) })
     }
 
     /// # Safety
@@ -107,36 +97,14 @@ impl Handle {
         })
     }
 
-    /// Deletes topics.
-    pub(crate) fn delete_topics(&self, names: &[&str], timeout: Duration) -> Result<PerTopic, KafkaError> {
-        const CALL: &str = "DeleteTopics";
-        as_consumer(|| {
-            let names: Vec<CString> = names.iter().map(|name| c_string("topic", name)).collect::<Result<_, _>>()?;
-            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DELETETOPICS, timeout)?;
-            // SAFETY: all objects are live; the request copies the topics, which are ours to destroy. The answer lives
-            // as long as the event.
-            unsafe {
-                let mut objects: Vec<_> =
-                    names.iter().map(|name| rd::rd_kafka_DeleteTopic_new(name.as_ptr())).collect();
-                let queue = call.queue.as_ptr();
-                rd::rd_kafka_DeleteTopics(self.as_ptr(), objects.as_mut_ptr(), objects.len(), call.options, queue);
-                rd::rd_kafka_DeleteTopic_destroy_array(objects.as_mut_ptr(), objects.len());
-                let event = call.answer()?;
-                let mut count = 0;
-                let answer = rd::rd_kafka_event_DeleteTopics_result(event.raw);
-                let results = rd::rd_kafka_DeleteTopics_result_topics(answer, &mut count);
-                Ok(items(results, count).map(|result| read_result(CALL, result)).collect())
-            }
-        })
-    }
-
     /// Reads topics' settings.
     pub(crate) fn describe_configs(&self, topics: &[&str], timeout: Duration) -> Result<Vec<TopicConfigs>, KafkaError> {
         const CALL: &str = "DescribeConfigs";
         as_consumer(|| {
             let names: Vec<CString> = topics.iter().map(|name| c_string("topic", name)).collect::<Result<_, _>>()?;
             let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout)?;
-            // SAFETY: as in `delete_topics`.
+            // SAFETY: all objects are live; the request copies the resources, which are ours to destroy. The answer
+            // lives as long as the event.
             unsafe {
                 let kind = rd::rd_kafka_ResourceType_t::RD_KAFKA_RESOURCE_TOPIC;
                 let resource = |name: &CString| rd::rd_kafka_ConfigResource_new(kind, name.as_ptr());
@@ -149,39 +117,6 @@ impl Handle {
                 let answer = rd::rd_kafka_event_DescribeConfigs_result(event.raw);
                 let found = rd::rd_kafka_DescribeConfigs_result_resources(answer, &mut count);
                 Ok(items(found, count).map(|resource| read_configs(resource)).collect())
-            }
-        })
-    }
-
-    /// Looks up one offset of each partition. Partitions that fail carry their code.
-    pub(crate) fn list_offsets(
-        &self,
-        partitions: &[(&TopicPartition, OffsetOf)],
-        read_committed: bool,
-        timeout: Duration,
-    ) -> Result<Vec<Element>, KafkaError> {
-        const CALL: &str = "ListOffsets";
-        as_consumer(|| {
-            let mut list = List::with_capacity(partitions.len())?;
-            for (partition, of) in partitions {
-                list.push(&partition.topic, partition.partition, Some(of.as_spec()), None)?;
-            }
-            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout)?;
-            let level = if read_committed {
-                rd::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED
-            } else {
-                rd::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED
-            };
-            // SAFETY: all objects are live; the request copies the list. The answer lives as long as the event.
-            unsafe {
-                take_error(CALL, rd::rd_kafka_AdminOptions_set_isolation_level(call.options, level))?;
-                rd::rd_kafka_ListOffsets(self.as_ptr(), list.as_ptr(), call.options, call.queue.as_ptr());
-                let event = call.answer()?;
-                let mut count = 0;
-                let answer = rd::rd_kafka_event_ListOffsets_result(event.raw);
-                let found = rd::rd_kafka_ListOffsets_result_infos(answer, &mut count);
-                let element = |info| read(rd::rd_kafka_ListOffsetsResultInfo_topic_partition(info), None);
-                Ok(items(found, count).map(element).collect())
             }
         })
     }
@@ -204,39 +139,6 @@ impl Handle {
                 Ok(list.map(ListRef::elements).unwrap_or_default())
             }
         })
-    }
-
-    /// Describes a consumer group.
-    pub(crate) fn describe_group(&self, group: &str, timeout: Duration) -> Result<GroupDescription, KafkaError> {
-        const CALL: &str = "DescribeConsumerGroups";
-        as_consumer(|| {
-            let name = c_string("group", group)?;
-            let mut names = [name.as_ptr()];
-            let call = Call::new(self, CALL, Op::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, timeout)?;
-            // SAFETY: all objects are live; the request copies the names. The answer lives as long as the event.
-            unsafe {
-                let queue = call.queue.as_ptr();
-                rd::rd_kafka_DescribeConsumerGroups(self.as_ptr(), names.as_mut_ptr(), 1, call.options, queue);
-                let event = call.answer()?;
-                let mut count = 0;
-                let answer = rd::rd_kafka_event_DescribeConsumerGroups_result(event.raw);
-                let found = rd::rd_kafka_DescribeConsumerGroups_result_groups(answer, &mut count);
-                let group = items(found, count).next();
-                let group = group.ok_or_else(|| KafkaError::refused(CALL, Code::UNSUPPORTED_VERSION, "no answer"))?;
-                read_error(CALL, rd::rd_kafka_ConsumerGroupDescription_error(group))?;
-                Ok(read_group(group))
-            }
-        })
-    }
-}
-
-impl OffsetOf {
-    fn as_spec(self) -> i64 {
-        match self {
-            Self::Earliest => rd::rd_kafka_OffsetSpec_t::RD_KAFKA_OFFSET_SPEC_EARLIEST as i64,
-            Self::Latest => rd::rd_kafka_OffsetSpec_t::RD_KAFKA_OFFSET_SPEC_LATEST as i64,
-            Self::Timestamp(ms) => ms.max(0),
-        }
     }
 }
 
@@ -345,3 +247,6 @@ impl Drop for NewTopicObject {
         unsafe { rd::rd_kafka_NewTopic_destroy(self.0) };
     }
 }
+
+#[cfg(test)]
+pub(crate) mod probe;

@@ -8,10 +8,6 @@ use rdkafka_sys as rd;
 use super::kafka_error::KafkaError;
 use super::kafka_list::c_string;
 
-/// Largest answer of a broker that the handle takes, in bytes: metadata of the subscribed topics, the group's
-/// assignment when this member leads it. librdkafka allocates an answer contiguously.
-pub(crate) const MAX_ANSWER_BYTES: u32 = 8 << 20;
-
 /// What the caller decides about the handle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandleSettings<'a> {
@@ -53,7 +49,7 @@ const FIXED: &[Fixed] = &[
     fixed("allow.auto.create.topics", "false", "topics are created explicitly or found missing"),
     fixed("enable.metrics.push", "false", "it costs half a megabyte a client"),
     fixed("statistics.interval.ms", "0", "the engine reports its own counters"),
-    fixed("log.queue", "false", "the log goes to the engine's bounded queue"),
+    fixed("log.queue", "false", "the log goes nowhere"),
     fixed("queued.min.messages", "1", NO_RECORDS),
     fixed("queued.max.messages.kbytes", "1", NO_RECORDS),
     fixed("fetch.message.max.bytes", "1000", NO_RECORDS),
@@ -185,11 +181,5 @@ mod tests {
             let error = build(&settings(&user(name, value), &[])).unwrap_err();
             assert!(matches!(&error, KafkaError::Fixed { name: found, .. } if found == name), "{error}");
         }
-    }
-
-    #[test]
-    fn the_answer_limit_is_the_documented_one() {
-        let fixed = FIXED.iter().find(|fixed| fixed.name == "receive.message.max.bytes").map(|fixed| fixed.value);
-        assert_eq!(fixed, Some(MAX_ANSWER_BYTES.to_string().as_str()));
     }
 }

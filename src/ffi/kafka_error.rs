@@ -21,7 +21,6 @@ impl Code {
     pub(crate) const COORDINATOR_NOT_AVAILABLE: Self = Self(15);
     pub(crate) const NOT_COORDINATOR: Self = Self(16);
     pub(crate) const ILLEGAL_GENERATION: Self = Self(22);
-    pub(crate) const INCONSISTENT_GROUP_PROTOCOL: Self = Self(23);
     pub(crate) const UNKNOWN_MEMBER_ID: Self = Self(25);
     pub(crate) const REBALANCE_IN_PROGRESS: Self = Self(27);
     pub(crate) const UNSUPPORTED_VERSION: Self = Self(35);
@@ -36,10 +35,7 @@ impl Code {
     pub(crate) const ALL_BROKERS_DOWN: Self = Self(-187);
     pub(crate) const RESOLVE: Self = Self(-193);
     pub(crate) const WAIT_COORD: Self = Self(-180);
-    pub(crate) const MAX_POLL_EXCEEDED: Self = Self(-147);
-    pub(crate) const DESTROY: Self = Self(-197);
-    /// The handle cannot go on; [`super::kafka::Handle::fatal`] says why.
-    pub(crate) const FATAL: Self = Self(-150);
+    #[cfg(test)]
     pub(crate) const NO_OFFSET: Self = Self(-168);
 
     /// Is this an error?
@@ -238,6 +234,7 @@ pub(crate) mod raw {
         pub(crate) fn rd_kafka_topic_result_error(result: *const c_void) -> c_int;
         pub(crate) fn rd_kafka_ConfigResource_error(resource: *const c_void) -> c_int;
         pub(crate) fn rd_kafka_committed(rk: *mut c_void, list: *mut c_void, timeout_ms: c_int) -> c_int;
+        #[cfg(test)]
         pub(crate) fn rd_kafka_fatal_error(rk: *mut c_void, text: *mut c_char, size: usize) -> c_int;
         pub(crate) fn rd_kafka_metadata(
             rk: *mut c_void,
@@ -269,9 +266,6 @@ mod tests {
             (Code::ALL_BROKERS_DOWN, "_ALL_BROKERS_DOWN"),
             (Code::RESOLVE, "_RESOLVE"),
             (Code::WAIT_COORD, "_WAIT_COORD"),
-            (Code::MAX_POLL_EXCEEDED, "_MAX_POLL_EXCEEDED"),
-            (Code::DESTROY, "_DESTROY"),
-            (Code::FATAL, "_FATAL"),
             (Code::NO_OFFSET, "_NO_OFFSET"),
         ];
         for (code, name) in named {

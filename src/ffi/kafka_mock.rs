@@ -84,6 +84,7 @@ impl MockCluster {
     }
 
     /// Answers the next requests of an API with these error codes, one each.
+    #[cfg(test)]
     pub(crate) fn fail_next(&self, api_key: i16, codes: &[Code]) {
         for code in codes {
             // SAFETY: the cluster is live; the variadic call gets exactly one code, an integer as C passes its enum.
@@ -102,6 +103,7 @@ impl Drop for MockCluster {
     }
 }
 
+#[cfg(test)]
 mod raw {
     use std::ffi::c_void;
 

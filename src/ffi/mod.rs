@@ -6,7 +6,6 @@ pub(crate) mod kafka_conf;
 pub(crate) mod kafka_error;
 pub(crate) mod kafka_event;
 pub(crate) mod kafka_list;
-pub(crate) mod kafka_log;
 pub(crate) mod kafka_mock;
 pub(crate) mod rocks;
 mod rocks_sys;

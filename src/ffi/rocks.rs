@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 
 use plimsoll_alloc::{Module, scope};
 
+#[cfg(test)]
 pub(crate) use super::rocks_sys::DbMemory;
 use super::rocks_sys::{self as sys, pl_allocator, pl_options, pl_slice, pl_status};
 use crate::budget::Sizes;
@@ -198,6 +199,7 @@ impl Db {
     }
 
     /// Names of the families that were dropped at open because no store has them any more.
+    #[cfg(test)]
     pub(crate) fn dropped(&self) -> Vec<String> {
         let name = |i| {
             // SAFETY: an open database; the name lives as long as it does and is copied here.
@@ -280,6 +282,7 @@ impl Db {
         NonNull::new(rows).map(|rows| DbRows { rows, _db: self }).ok_or_else(|| status.error())
     }
 
+    #[cfg(test)]
     pub(crate) fn memory(&self) -> DbMemory {
         let mut memory = DbMemory::default();
         // SAFETY: an open database and a place to write to.

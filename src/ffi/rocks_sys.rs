@@ -55,6 +55,7 @@ pub(super) struct pl_options {
 /// Memory of the database, in bytes unless said otherwise.
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[cfg(test)]
 pub(crate) struct DbMemory {
     /// All memtables, those being flushed and those pinned by a scan included.
     pub(crate) memtables: u64,
@@ -91,6 +92,7 @@ unsafe extern "C" {
         status: *mut pl_status,
     ) -> *mut pl_db;
     pub(super) fn pl_close(db: *mut pl_db, status: *mut pl_status);
+    #[cfg(test)]
     pub(super) fn pl_dropped(db: *const pl_db, i: usize) -> pl_slice;
     pub(super) fn pl_get(
         db: *mut pl_db,
@@ -134,6 +136,7 @@ unsafe extern "C" {
     ) -> c_int;
     #[cfg(test)]
     pub(super) fn pl_compact(db: *mut pl_db, store: u16, status: *mut pl_status) -> c_int;
+    #[cfg(test)]
     pub(super) fn pl_memory_usage(db: *mut pl_db, memory: *mut DbMemory);
     pub(super) fn pl_set_cache_bytes(db: *mut pl_db, bytes: u64);
     pub(super) fn pl_background_error(db: *mut pl_db, status: *mut pl_status) -> c_int;

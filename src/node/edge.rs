@@ -68,9 +68,3 @@ pub(crate) trait Drain {
     /// entry and of its partition. False when none is dirty.
     fn drain_one(&self, cx: &Cx<'_>) -> Result<bool, Fault>;
 }
-
-/// Punctuation, called by the task.
-pub(crate) trait Tick {
-    /// Runs what is due at `now`, milliseconds.
-    fn tick(&self, cx: &Cx<'_>, now: i64) -> Flow;
-}

@@ -23,8 +23,6 @@ pub(crate) enum Fault {
     Store,
     /// A record or a value is larger than its row.
     TooLarge,
-    /// A row is full and nothing in it can be evicted now: commit first.
-    Full,
 }
 
 /// How a step ended.
@@ -123,15 +121,26 @@ pub(crate) enum Parked {
         /// How large the arena is.
         error: NoRoom,
     },
-    /// With [`Fault::Full`].
-    Full {
-        /// The store.
-        store: StoreId,
-        /// Bytes it would need.
-        needed: usize,
-        /// Bytes it may have.
-        limit: usize,
-    },
+}
+
+/// Where a fault happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Spot {
+    Node(NodeId),
+    Store(StoreId),
+}
+
+impl Parked {
+    /// The operator or the store where it happened.
+    pub(crate) fn spot(&self) -> Option<Spot> {
+        match self {
+            Self::User { node, .. } | Self::TooLarge { node, .. } | Self::NoRoom { node, .. } => {
+                Some(Spot::Node(*node))
+            }
+            Self::Store { store, .. } | Self::Stored { store, .. } => Some(Spot::Store(*store)),
+            Self::Decode { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for Parked {
@@ -145,9 +154,6 @@ impl fmt::Display for Parked {
             }
             Self::TooLarge { full, .. } => write!(f, "{full}"),
             Self::NoRoom { error, .. } => write!(f, "{error}"),
-            Self::Full { needed, limit, .. } => {
-                write!(f, "the store needs {needed} bytes of the overlay row, which has {limit}; raise the cache row")
-            }
         }
     }
 }

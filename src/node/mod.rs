@@ -19,7 +19,7 @@ mod wiring;
 
 pub(crate) use cx::{Cx, Port};
 pub(crate) use edge::{Drain, Edge, Node, Source};
-pub(crate) use fault::{Fault, FaultCell, Flow, Parked};
+pub(crate) use fault::{Fault, FaultCell, Flow, Parked, Spot};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
 pub use pen::{NoRoom, Pen};
@@ -29,5 +29,5 @@ pub(crate) use state::Collected;
 pub(crate) use state::StateStore;
 pub use topic::TopicName;
 pub(crate) use wiring::{
-    Blueprint, Make, MakeStore, Part, SinkPart, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,
+    Blueprint, Make, MakeStore, Part, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,
 };

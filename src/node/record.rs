@@ -2,15 +2,13 @@
 use crate::codec::Schema;
 use crate::wire::RawHeaders;
 
-/// A record as the source node gets it: bytes that borrow the frame.
+/// A record as the source node gets it: bytes that borrow the frame. Offset and headers are in the context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawRecord<'a> {
     pub(crate) key: Option<&'a [u8]>,
     pub(crate) value: Option<&'a [u8]>,
-    pub(crate) headers: RawHeaders<'a>,
     /// Milliseconds since the epoch, as the timestamp extractor answered.
     pub(crate) timestamp: i64,
-    pub(crate) offset: i64,
 }
 
 /// A record between two nodes. Its headers are in the context.

@@ -2,10 +2,10 @@
 //!
 //! The logical graph is not generic; each of its nodes carries one [`Make`] closure that builds the typed node over its
 //! already built children. An edge is downcast here, once, and never per record.
-use super::edge::{Drain, Edge, Node, Source, Tick};
+use super::edge::{Drain, Edge, Node, Source};
 use super::state::StateStore;
 use super::topic::TopicName;
-use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
+use crate::base::id::{NodeId, SourceId, StoreId};
 use crate::codec::{Place, Schema, Side};
 use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
@@ -56,12 +56,6 @@ pub(crate) struct StorePart {
 /// A source topic as wiring needs it.
 pub(crate) struct SourcePart {
     pub(crate) node: NodeId,
-    pub(crate) topic: TopicName,
-}
-
-/// A sink as wiring needs it.
-pub(crate) struct SinkPart {
-    pub(crate) topic: TopicName,
 }
 
 /// All that wiring needs of a topology. Node numbers grow downstream.
@@ -70,7 +64,6 @@ pub(crate) struct Blueprint {
     pub(crate) parts: Vec<Part>,
     pub(crate) stores: Vec<StorePart>,
     pub(crate) sources: Vec<SourcePart>,
-    pub(crate) sinks: Vec<SinkPart>,
 }
 
 /// What a thread gives to the wiring.
@@ -92,7 +85,6 @@ pub(crate) struct Wired {
     pub(crate) sources: Vec<(SourceId, Rc<dyn Source>)>,
     /// Stores' nodes whose forwards wait for the commit, parents before children.
     pub(crate) drains: Vec<(NodeId, Rc<dyn Drain>)>,
-    pub(crate) ticks: Vec<Rc<dyn Tick>>,
     pub(crate) stores: Vec<Rc<dyn StateStore>>,
 }
 
@@ -123,7 +115,6 @@ pub(crate) struct Wiring<'t> {
     made: Vec<Option<Made>>,
     stores: Vec<Option<MadeStore>>,
     drains: Vec<(NodeId, Rc<dyn Drain>)>,
-    ticks: Vec<Rc<dyn Tick>>,
 }
 
 impl<'t> Wiring<'t> {
@@ -139,7 +130,6 @@ impl<'t> Wiring<'t> {
             made: blueprint.parts.iter().map(|_| None).collect(),
             stores: blueprint.stores.iter().map(|_| None).collect(),
             drains: Vec::new(),
-            ticks: Vec::new(),
         };
         let mut sources = Vec::new();
         for (index, source) in blueprint.sources.iter().enumerate() {
@@ -152,7 +142,7 @@ impl<'t> Wiring<'t> {
         let mut drains = wiring.drains;
         drains.sort_by_key(|(node, _)| *node);
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
-        Ok(Wired { sources, drains, ticks: wiring.ticks, stores })
+        Ok(Wired { sources, drains, stores })
     }
 
     fn part(&self, id: NodeId) -> Result<&'t Part, WiringError> {
@@ -210,24 +200,9 @@ impl<'t> Wiring<'t> {
         self.drains.push((id, drain));
     }
 
-    /// Registers a node that has punctuations.
-    pub(crate) fn tick(&mut self, tick: Rc<dyn Tick>) {
-        self.ticks.push(tick);
-    }
-
     /// Tells a codec the places of a topic's keys or values.
     pub(crate) fn with_place<R>(&self, topic: &TopicName, side: Side, f: impl FnOnce(&Place<'_>) -> R) -> R {
         f(&Place::new(&topic.full(self.settings.application_id), side))
-    }
-
-    /// The topic of a source.
-    pub(crate) fn source_topic(&self, id: SourceId) -> Option<&'t TopicName> {
-        self.blueprint.sources.get(id.index()).map(|source| &source.topic)
-    }
-
-    /// The topic of a sink.
-    pub(crate) fn sink_topic(&self, id: SinkId) -> Option<&'t TopicName> {
-        self.blueprint.sinks.get(id.index()).map(|sink| &sink.topic)
     }
 
     /// An erased node, as a [`Make`] answers it.

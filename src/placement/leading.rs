@@ -21,22 +21,10 @@ pub(crate) struct SubtopologyInputs {
 }
 
 impl SubtopologyInputs {
-    /// The topic that decides, with its partition count: the number of tasks.
+    /// The topic that decides, with its partition count, which is the number of tasks.
     pub(crate) fn leading(&self) -> Option<(&Arc<str>, u32)> {
         let rank = |(name, count): &&(Arc<str>, u32)| (*count, std::cmp::Reverse(Arc::clone(name)));
         self.topics.iter().max_by_key(rank).map(|(name, count)| (name, *count))
-    }
-
-    /// How many tasks the subtopology has.
-    pub(crate) fn tasks(&self) -> u32 {
-        self.leading().map_or(0, |(_, count)| count)
-    }
-
-    /// All partitions that the task of this number reads, in the order of `topics`.
-    pub(crate) fn of_task(&self, partition: u32) -> impl Iterator<Item = TopicPartition> + '_ {
-        let has = move |(_, count): &&(Arc<str>, u32)| partition < *count;
-        let number = i32::try_from(partition).unwrap_or(i32::MAX);
-        self.topics.iter().filter(has).map(move |(name, _)| TopicPartition::new(Arc::clone(name), number))
     }
 }
 
@@ -94,9 +82,6 @@ mod tests {
         // Range alone would give a-2 to the second member and b-2 to the first.
         assert_eq!(names(&owned(&subtopology, &range(&topics, 2, 0))), ["0_0", "0_1", "0_2"]);
         assert_eq!(names(&owned(&subtopology, &range(&topics, 2, 1))), ["0_3", "0_4", "0_5"]);
-        let read = |task| subtopology[0].of_task(task).map(|p| p.to_string()).collect::<Vec<_>>();
-        assert_eq!(read(2), ["a-2", "b-2"]);
-        assert_eq!(read(5), ["b-5"]);
     }
 
     #[test]
@@ -112,7 +97,10 @@ mod tests {
             all.sort_unstable();
             let expected: Vec<TaskId> = subtopologies
                 .iter()
-                .flat_map(|s| (0..s.tasks()).map(|partition| TaskId { subtopology: s.id, partition }))
+                .flat_map(|s| {
+                    (0..s.leading().map_or(0, |(_, count)| count))
+                        .map(|partition| TaskId { subtopology: s.id, partition })
+                })
                 .collect();
             assert_eq!(all, expected, "{topics:?} over {members}");
         }

@@ -117,6 +117,7 @@ impl StoreBatch {
     }
 
     /// Number of operations.
+    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.count
     }

@@ -3,8 +3,8 @@
 //! A row's key is the 4-byte big-endian partition followed by the user's key. Offsets lie in the same family and in the
 //! same write batch, under a prefix that is no partition (partitions are below 2³¹), so that no deletion of a
 //! partition's range or files covers them. A partition with rows but without an offset is a half-dropped or
-//! half-restored one: it is deleted at open and before a restore. So every partition that has rows has an offset; a
-//! store without changelog writes [`StoredOffset::UNLOGGED`].
+//! half-restored one: it is deleted at open and before a restore. So every partition that has rows has an offset, also
+//! that of a store without changelog (0).
 use super::error::StoreError;
 
 /// Bytes of the partition in front of every key.
@@ -41,7 +41,7 @@ pub(crate) fn offset_key(partition: u32) -> [u8; OFFSET_KEY_BYTES] {
 /// What is stored with each partition of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StoredOffset {
-    /// The next offset of the changelog to apply: everything below is in the store. −1: the store has no changelog.
+    /// The next offset of the changelog to apply: everything below is in the store. 0 if there is no changelog.
     pub(crate) offset: i64,
     /// Id of the changelog topic the offset belongs to; zeros when the broker gives none.
     pub(crate) topic_id: [u8; 16],
@@ -51,10 +51,20 @@ pub(crate) struct StoredOffset {
     pub(crate) stream_time: i64,
 }
 
-impl StoredOffset {
-    /// The mark of a store without changelog.
-    pub(crate) const UNLOGGED: Self = Self { offset: -1, topic_id: [0; 16], wall_ms: 0, stream_time: -1 };
+/// A partition of a changelog as the brokers have it now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Changelog {
+    /// Id of the topic; zeros when the broker gives none.
+    pub(crate) topic_id: [u8; 16],
+    /// First offset that is still there.
+    pub(crate) start: i64,
+    /// Offset that the next record will get.
+    pub(crate) end: i64,
+    /// How long tombstones stay, milliseconds.
+    pub(crate) delete_retention_ms: i64,
+}
 
+impl StoredOffset {
     pub(crate) fn encode(&self) -> [u8; OFFSET_VALUE_BYTES] {
         let mut bytes = [0; OFFSET_VALUE_BYTES];
         bytes[0] = VERSION;
@@ -80,12 +90,15 @@ impl StoredOffset {
         Ok(Self { offset: i64_at(1)?, topic_id, wall_ms: i64_at(25)?, stream_time: i64_at(33)? })
     }
 
-    /// Whether the state under this offset may be continued: the changelog is the same topic, and it was written
-    /// recently enough (half of the changelog's `delete.retention.ms`) that no tombstone it misses can have been
-    /// compacted away. Otherwise the partition is dropped and restored from the beginning.
-    pub(crate) fn is_usable(&self, topic_id: [u8; 16], now_ms: i64, delete_retention_ms: i64) -> bool {
+    /// Whether the state under this offset may be continued: the changelog is the same topic (brokers that give no ids
+    /// are believed), still has the offset, and the state was written recently enough (half of the changelog's
+    /// `delete.retention.ms`) that no tombstone it misses can have been compacted away. Otherwise the partition is
+    /// dropped and restored from the beginning.
+    pub(crate) fn is_usable(&self, log: &Changelog, now_ms: i64) -> bool {
+        let unknown = [0; 16];
+        let same = self.topic_id == log.topic_id || self.topic_id == unknown || log.topic_id == unknown;
         let age = now_ms.saturating_sub(self.wall_ms);
-        self.offset >= 0 && self.topic_id == topic_id && age <= delete_retention_ms / 2
+        same && (log.start..=log.end).contains(&self.offset) && age <= log.delete_retention_ms / 2
     }
 }
 
@@ -114,9 +127,18 @@ mod tests {
 
     #[test]
     fn state_of_another_topic_or_older_than_half_the_retention_is_not_continued() {
-        assert!(SAMPLE.is_usable([7; 16], 1_500, 1_000));
-        assert!(!SAMPLE.is_usable([7; 16], 1_501, 1_000));
-        assert!(!SAMPLE.is_usable([8; 16], 1_500, 1_000));
-        assert!(!StoredOffset::UNLOGGED.is_usable([0; 16], 0, 1_000));
+        let log = Changelog { topic_id: [7; 16], start: 200, end: 300, delete_retention_ms: 1_000 };
+        assert!(SAMPLE.is_usable(&log, 1_500));
+        assert!(!SAMPLE.is_usable(&log, 1_501));
+        assert!(!SAMPLE.is_usable(&Changelog { topic_id: [8; 16], ..log }, 1_500));
+        assert!(SAMPLE.is_usable(&Changelog { topic_id: [0; 16], ..log }, 1_500));
+    }
+
+    #[test]
+    fn an_offset_that_the_changelog_does_not_have_is_not_continued() {
+        let log = Changelog { topic_id: [7; 16], start: 258, end: 258, delete_retention_ms: 1_000 };
+        assert!(SAMPLE.is_usable(&log, 1_000));
+        assert!(!SAMPLE.is_usable(&Changelog { start: 259, end: 300, ..log }, 1_000));
+        assert!(!SAMPLE.is_usable(&Changelog { start: 0, end: 257, ..log }, 1_000));
     }
 }

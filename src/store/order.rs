@@ -21,13 +21,6 @@ pub(crate) trait Linked {
     fn links(&mut self) -> &mut Links;
 }
 
-impl Links {
-    #[inline]
-    pub(crate) fn next(&self) -> u32 {
-        self.next
-    }
-}
-
 /// First and last of a list, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {

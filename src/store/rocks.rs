@@ -7,7 +7,7 @@
 //! [`RocksSettings`]; see `native/`.
 //!
 //! Families of stores that the topology no longer has are dropped at open: each would take memory that no plan counts,
-//! and a store that comes back is restored from its changelog. Their names are in [`RocksBackend::dropped_stores`].
+//! and a store that comes back is restored from its changelog.
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -19,7 +19,9 @@ use super::offset::{OFFSET_VALUE_BYTES, StoredOffset, offset_key, partition_end,
 use super::rocks_lock::DirLock;
 use super::rocks_scans::ScanSlots;
 use crate::base::id::StoreId;
-use crate::ffi::rocks::{Db, DbMemory, DbOptions, RocksError, RocksErrorKind};
+#[cfg(test)]
+use crate::ffi::rocks::DbMemory;
+use crate::ffi::rocks::{Db, DbOptions, RocksError, RocksErrorKind};
 
 /// Where the database lies below the state directory.
 const DATABASE: &str = "rocksdb";
@@ -57,7 +59,6 @@ impl RocksSettings {
 #[derive(Debug)]
 pub(crate) struct RocksBackend {
     settings: RocksSettings,
-    dropped: Vec<String>,
     scans: ScanSlots,
     // Empty only while it is reopened, or when that failed. Shared by readers and writers, exclusive to reopening; a
     // scan takes its own handle, because its visitor may come back here.
@@ -71,9 +72,8 @@ impl RocksBackend {
     pub(crate) fn open(settings: RocksSettings) -> Result<Self, StoreError> {
         let lock = DirLock::acquire(&settings.directory)?;
         let db = open_database(&settings)?;
-        let dropped = db.dropped().iter().map(|name| name.trim_start_matches(FAMILY).to_owned()).collect();
         let scans = ScanSlots::new(settings.options.max_scans.into());
-        Ok(Self { settings, dropped, scans, db: RwLock::new(Some(Arc::new(db))), _lock: lock })
+        Ok(Self { settings, scans, db: RwLock::new(Some(Arc::new(db))), _lock: lock })
     }
 
     /// What it was opened with.
@@ -81,13 +81,9 @@ impl RocksBackend {
         &self.settings.options
     }
 
-    /// Stores that were on disk but are not in the topology; their rows were deleted at open.
-    pub(crate) fn dropped_stores(&self) -> &[String] {
-        &self.dropped
-    }
-
     /// Closes and opens the database again, after a background error. What was not flushed is gone: every task must go
     /// on from the offsets that are stored now. Waits for open scans; meanwhile all other calls fail.
+    #[allow(dead_code)] // for the worker, which closes the application today
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
         let mut old = self.db.write().unwrap_or_else(PoisonError::into_inner).take();
         let deadline = Instant::now() + Duration::from_millis(self.settings.options.stall_deadline_ms);
@@ -124,6 +120,7 @@ impl RocksBackend {
     }
 
     /// Flushes one store and waits for the end.
+    #[cfg(test)]
     pub(crate) fn flush(&self, store: StoreId) -> Result<(), StoreError> {
         self.with(|db| db.flush(store.0))
     }
@@ -137,6 +134,7 @@ impl RocksBackend {
     }
 
     /// Memory of the database as RocksDB counts it.
+    #[cfg(test)]
     pub(crate) fn memory(&self) -> Result<DbMemory, StoreError> {
         self.with(|db| Ok(db.memory()))
     }

@@ -164,13 +164,7 @@ impl Task {
             stream_time: self.group.stream_time(),
             now_ms: env.now_ms,
         };
-        let raw = RawRecord {
-            key: record.key,
-            value: record.value,
-            headers: record.headers,
-            timestamp,
-            offset: record.offset,
-        };
+        let raw = RawRecord { key: record.key, value: record.value, timestamp };
         source.feed(&cx, &raw)
     }
 

@@ -90,7 +90,7 @@ impl Step {
         let (timestamp, offset, headers) = (1_700_000_000_000, i64::from(self.fed), RawHeaders::EMPTY);
         let mut cx = Cx::idle(&self.arena, TaskId { subtopology: 0, partition: 0 }, &self.port, &self.fault, timestamp);
         cx.source = RecordContext { topic: TOPIC, partition: 0, offset, timestamp, headers };
-        let record = RawRecord { key: Some(key), value: Some(value), headers, timestamp, offset };
+        let record = RawRecord { key: Some(key), value: Some(value), timestamp };
         let done = self.source.feed(&cx, &record).is_ok();
         self.fed = self.fed.wrapping_add(1);
         if self.fed.is_multiple_of(TURN) {

@@ -265,7 +265,7 @@ impl Driver {
         let (timestamp, offset) = (record.timestamp, record.offset);
         cx.source = RecordContext { topic: &input.topic, partition: 0, offset, timestamp, headers };
         let (key, value) = (record.key.as_deref(), record.value.as_deref());
-        let flow = input.node.feed(&cx, &RawRecord { key, value, headers, timestamp, offset });
+        let flow = input.node.feed(&cx, &RawRecord { key, value, timestamp });
         drop(arena);
         self.arena.borrow_mut().reset();
         match flow {
@@ -389,14 +389,6 @@ impl Driver {
     /// The task failed in a punctuation.
     pub fn advance_wall_clock(&self, by: Duration) -> Result<(), DriverError> {
         self.clock.advance_ms(i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
-        let now = self.wall_ms();
-        for (subtopology, wired) in (0u32..).zip(&self.wired) {
-            let arena = self.arena.borrow();
-            let cx = self.cx(&arena, subtopology);
-            for tick in &wired.ticks {
-                tick.tick(&cx, now).map_err(|fault| self.failed(fault))?;
-            }
-        }
         if self.options.commit_each { self.commit() } else { self.read_again().and_then(|()| self.run()) }
     }
 

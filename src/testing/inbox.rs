@@ -29,10 +29,6 @@ impl Inbox {
         Self { queues: (0..sources).map(|_| VecDeque::new()).collect(), heap: Vec::new(), buffers: Vec::new() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty()
-    }
-
     /// A copy of the bytes in a used buffer.
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut buffer = self.buffers.pop().unwrap_or_default();
@@ -63,6 +59,11 @@ impl Inbox {
         if queue.len() == 1 {
             self.offer(source);
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
     }
 
     /// The next record and its source.

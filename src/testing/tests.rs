@@ -8,7 +8,6 @@ use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
 use crate::store::memory::MemoryBackend;
 use crate::topology::TopicName;
-use crate::wire::RawHeaders;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,7 +52,7 @@ impl Thread {
 
     fn feed(&self, partition: u32, key: &str) {
         let (key, value) = (Some(key.as_bytes()), Some(&b"v"[..]));
-        let record = RawRecord { key, value, headers: RawHeaders::EMPTY, timestamp: 7, offset: 0 };
+        let record = RawRecord { key, value, timestamp: 7 };
         self.wired.sources[0].1.feed(&self.cx(partition), &record).unwrap();
     }
 

@@ -5,7 +5,7 @@ use super::names::{Names, check_name};
 use super::spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec};
 use super::topology::Topology;
 use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
-use crate::node::{Blueprint, Make, MakeStore, Part, SinkPart, SourcePart, StorePart, TopicName};
+use crate::node::{Blueprint, Make, MakeStore, Part, SourcePart, StorePart, TopicName};
 use std::collections::HashSet;
 
 /// An output of a node; a branch has several.
@@ -111,7 +111,6 @@ impl Graph {
             ids.push(SourceId(self.number(self.sources.len(), "source topics")));
             self.sources.push(SourceSpec {
                 node,
-                node_name: new.name.clone(),
                 topic: topic.clone(),
                 reset: template.reset,
                 timestamps: template.timestamps,
@@ -125,16 +124,10 @@ impl Graph {
         SinkId(self.number(self.sinks.len(), "sinks"))
     }
 
-    /// The id that the next source topic will have, for its `make`.
-    pub(crate) fn next_source(&mut self) -> SourceId {
-        SourceId(self.number(self.sources.len(), "source topics"))
-    }
-
     /// Adds a sink.
     pub(crate) fn add_sink(&mut self, new: NewNode<'_>, topic: TopicName) -> SinkId {
         let id = self.next_sink();
-        let node = NodeId(self.number(self.nodes.len(), "nodes"));
-        self.sinks.push(SinkSpec { node, node_name: new.name.clone(), topic });
+        self.sinks.push(SinkSpec { topic });
         self.add_kind(new, NodeKind::Sink(id));
         id
     }
@@ -180,6 +173,7 @@ impl Graph {
     }
 
     /// Something below this node needs the old values of its updates.
+    #[allow(dead_code)] // for the operators on tables
     pub(crate) fn send_old(&mut self, node: NodeId) {
         if let Some(draft) = self.nodes.get_mut(node.index()) {
             draft.sends_old = true;
@@ -251,8 +245,7 @@ impl Graph {
             blueprint.stores.push(StorePart { make, name, cached, logged, writer });
             stores.push(spec);
         }
-        blueprint.sources = self.sources.iter().map(|s| SourcePart { node: s.node, topic: s.topic.clone() }).collect();
-        blueprint.sinks = self.sinks.iter().map(|s| SinkPart { topic: s.topic.clone() }).collect();
+        blueprint.sources = self.sources.iter().map(|s| SourcePart { node: s.node }).collect();
         Topology::new(blueprint, nodes, self.sources, self.sinks, stores, self.repartitions)
     }
 }

@@ -66,7 +66,6 @@ pub(crate) struct NodeSpec {
 #[derive(Clone, Debug)]
 pub(crate) struct SourceSpec {
     pub(crate) node: NodeId,
-    pub(crate) node_name: String,
     pub(crate) topic: TopicName,
     /// `None`: the application's default. Repartition topics are read from the earliest.
     pub(crate) reset: Option<OffsetReset>,
@@ -76,8 +75,6 @@ pub(crate) struct SourceSpec {
 /// An output topic as one sink node writes it.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkSpec {
-    pub(crate) node: NodeId,
-    pub(crate) node_name: String,
     pub(crate) topic: TopicName,
 }
 
@@ -107,7 +104,6 @@ pub(crate) struct RepartitionSpec {
     pub(crate) topic: TopicName,
     /// `None`: as many as the most partitioned source of the subtopologies that write it.
     pub(crate) partitions: Option<u32>,
-    pub(crate) source: SourceId,
     pub(crate) sinks: Vec<SinkId>,
 }
 

@@ -2,7 +2,7 @@
 use super::describe::describe;
 use super::spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology};
 use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
-use crate::node::{Blueprint, WireSettings, Wired, Wiring, WiringError};
+use crate::node::{Blueprint, Parked, Spot, WireSettings, Wired, Wiring, WiringError};
 use std::fmt;
 
 /// What an application does: made by [`StreamsBuilder::build`](crate::StreamsBuilder::build), given to an application
@@ -57,6 +57,15 @@ impl Topology {
     /// Builds the nodes of one subtopology for the calling thread.
     pub(crate) fn wire(&self, subtopology: u32, settings: &WireSettings<'_>) -> Result<Wired, WiringError> {
         Wiring::wire(&self.blueprint, subtopology, settings)
+    }
+
+    /// A fault in words, with the name of the operator or the store where it happened.
+    pub(crate) fn explain(&self, fault: &Parked) -> String {
+        let name = fault.spot().and_then(|spot| match spot {
+            Spot::Node(id) => self.node(id).map(|node| &node.name),
+            Spot::Store(id) => self.store(id).map(|store| &store.name),
+        });
+        name.map_or_else(|| fault.to_string(), |name| format!("{name}: {fault}"))
     }
 
     /// By number.

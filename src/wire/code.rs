@@ -173,14 +173,6 @@ impl ErrorCode {
     pub const fn needs_metadata(self) -> bool {
         matches!(self.class(), Class::Metadata)
     }
-
-    /// `Err` with the code unless it is `None`.
-    pub(crate) const fn check(self) -> Result<(), ErrorCode> {
-        match self {
-            ErrorCode::None => Ok(()),
-            error => Err(error),
-        }
-    }
 }
 
 impl fmt::Display for ErrorCode {

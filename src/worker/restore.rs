@@ -16,6 +16,7 @@ use crate::net::PollSet;
 use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
 use crate::store::error::StoreError;
+use crate::store::offset::Changelog;
 use crate::store::restore::{Restore, RestorePosition};
 use crate::store::rocks_upkeep::Upkeep;
 use crate::task::intake::Intake;
@@ -71,9 +72,8 @@ const ASK: Duration = Duration::from_secs(10);
 const ASK_AGAIN_MS: i64 = 200;
 /// Longest sleep while records are awaited, milliseconds.
 const IDLE_MS: i64 = 100;
-/// State whose stored time is older than this part of `delete.retention.ms` (one day by default) may have missed
-/// tombstones.
-const STALE_MS: i64 = 12 * 60 * 60 * 1000;
+/// Kafka's default of `delete.retention.ms`: how long the changelogs keep tombstones.
+const DELETE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A store of a task on its way to be complete.
 pub(crate) struct Job {
@@ -240,11 +240,8 @@ impl RestoreThread {
     /// from the beginning, over an empty partition.
     fn position(&self, job: &Job, topic_id: [u8; 16], start: i64, end: i64) -> Result<RestorePosition, StoreError> {
         let stored = self.backend.begin_restore(job.store, job.task.partition)?;
-        let now = self.clock.wall_ms();
-        let usable = stored.filter(|stored| {
-            let same = stored.topic_id == topic_id || stored.topic_id == [0; 16] || topic_id == [0; 16];
-            same && (start..=end).contains(&stored.offset) && now - stored.wall_ms < STALE_MS
-        });
+        let log = Changelog { topic_id, start, end, delete_retention_ms: DELETE_RETENTION_MS };
+        let usable = stored.filter(|stored| stored.is_usable(&log, self.clock.wall_ms()));
         if stored.is_some() && usable.is_none() {
             self.backend.drop_partition(job.store, job.task.partition)?;
         }

@@ -256,13 +256,13 @@ impl StreamThread {
 
     /// A fault in words.
     pub(super) fn describe(&self, task: TaskId, fault: Fault, parked: Option<Parked>, at: String) -> RunError {
-        let details = parked.map(|parked| parked.to_string());
+        let details = parked.map(|parked| self.shared.topology.explain(&parked));
         let port = self.port.take_failure();
         let reason = details.or(port).unwrap_or_else(|| "no details".to_owned());
         match fault {
             Fault::Decode | Fault::User => RunError::Processing { task, at, reason },
             Fault::Produce | Fault::TooLarge => RunError::Production { task, reason },
-            Fault::Store | Fault::Full => RunError::store(reason),
+            Fault::Store => RunError::store(reason),
         }
     }
 

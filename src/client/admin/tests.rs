@@ -2,12 +2,10 @@
 use super::*;
 use crate::client::offered::ask_offered;
 use crate::client::test_admin::admin;
-use crate::ffi::kafka_admin_read::GroupState;
+use crate::ffi::kafka_admin::probe::{GroupState, OffsetOf};
 use crate::ffi::kafka_conf::HandleSettings;
 use crate::ffi::kafka_mock::MockCluster;
 use crate::support;
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 fn new<'a>(name: &'a str, partitions: u32, configs: &'a [(String, String)]) -> NewTopic<'a> {
     NewTopic { name, partitions, replication: -1, configs }

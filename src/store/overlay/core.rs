@@ -188,10 +188,6 @@ impl Core {
         self.slots.bytes() + columns + self.bytes.bytes() + self.index.allocation_size() + self.heap
     }
 
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// Whether an entry more, or what there is, goes beyond the limit.
     #[inline]
     pub(crate) fn is_over(&self, growth: usize) -> bool {
@@ -207,10 +203,12 @@ impl Core {
     }
 
     /// Entries whose room only a commit can free: changed ones and those that wait for the backend.
+    #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         (self.index.len() as u32 - self.clean.len) as usize
     }
 
+    #[cfg(any(test, feature = "bench"))]
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
