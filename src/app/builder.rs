@@ -58,6 +58,7 @@ pub(crate) fn default_settings(application_id: &str, bootstrap: &str) -> Setting
         state_dir: std::env::temp_dir().join("plimsoll"),
         commit_interval_ms: 30_000,
         max_task_idle_ms: 0,
+        task_timeout_ms: 300_000,
         reset: OffsetReset::Earliest,
         max_poll_interval_ms: 300_000,
         linger_ms: 0,
@@ -111,6 +112,15 @@ impl<L> AppBuilder<L> {
     #[must_use]
     pub fn commit_interval(mut self, interval: Duration) -> Self {
         self.settings.commit_interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+        self
+    }
+
+    /// How long a task that starts goes on asking for its offsets while the brokers do not answer (`task.timeout.ms`);
+    /// 5 minutes by default. [`App::waiting_for`] says so meanwhile; then the application fails with
+    /// [`RunError::TaskTimeout`](crate::RunError::TaskTimeout).
+    #[must_use]
+    pub fn task_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.task_timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
         self
     }
 

@@ -65,6 +65,7 @@ fn apply_known(settings: &mut Settings, key: &str, value: &str) -> Result<(), St
         "max.task.idle.ms" => {
             settings.max_task_idle_ms = number(key, value, -1, "milliseconds; 0 waits for known lag, -1 never waits")?;
         }
+        "task.timeout.ms" => settings.task_timeout_ms = number(key, value, 0, "milliseconds, at least 0")?,
         "auto.offset.reset" => settings.reset = reset(value).ok_or_else(|| invalid(key, value, RESETS))?,
         "max.poll.interval.ms" => {
             settings.max_poll_interval_ms = number(key, value, 1_000, "milliseconds, at least 1000")?;
@@ -141,10 +142,16 @@ mod tests {
     #[test]
     fn known_settings_are_read_with_kafka_s_names() {
         let mut settings = default_settings("app", "localhost:9092");
-        for (key, value) in [("commit.interval.ms", "100"), ("max.task.idle.ms", "-1"), ("auto.offset.reset", "latest")]
-        {
+        let given = [
+            ("commit.interval.ms", "100"),
+            ("max.task.idle.ms", "-1"),
+            ("task.timeout.ms", "0"),
+            ("auto.offset.reset", "latest"),
+        ];
+        for (key, value) in given {
             apply(&mut settings, key, value).unwrap();
         }
+        assert_eq!(settings.task_timeout_ms, 0);
         assert_eq!((settings.commit_interval_ms, settings.max_task_idle_ms), (100, -1));
         assert_eq!(settings.reset, OffsetReset::Latest);
     }

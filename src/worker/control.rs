@@ -33,6 +33,8 @@ use std::time::Duration;
 const POLL_MS: i64 = 100;
 /// How long one question to the brokers may take.
 pub(super) const ASK: Duration = Duration::from_secs(30);
+/// Why a request cannot be put back.
+pub(super) const BOX_FULL: &str = "the control thread's box is full";
 /// How long leaving the group may take.
 const LEAVE: Duration = Duration::from_secs(5);
 
@@ -221,8 +223,12 @@ impl Control {
                 Request::Reopen { .. } => {}
                 Request::Failed { thread, failure } => self.failed(running, thread, failure)?,
                 Request::OutOfRange { thread, task, source, topic, partition, offset, end } => {
+                    let Some(reset) = self.reset_position(running, source, &topic, partition, offset)? else {
+                        // The group comes first, or the end: asked again after that.
+                        let again = Request::OutOfRange { thread, task, source, topic, partition, offset, end };
+                        return self.requests.post(again).map_err(|_| RunError::internal(BOX_FULL));
+                    };
                     // A log that was truncated is read on from where it parts from what was read, if that is known.
-                    let reset = self.reset_position(source, &topic, partition, offset)?;
                     let position = end.unwrap_or(reset);
                     let command = Command::Position { task, topic, partition, offset: position };
                     send(running, thread, command)?;
@@ -261,7 +267,10 @@ impl Control {
         if !running.threads.get(thread).is_some_and(|handle| handle.tasks.contains(&task)) {
             return Ok(());
         }
-        let Some(start) = self.task_starts(running, &[task])?.pop() else { return Ok(()) };
+        // Without an answer the next assignment finds that the task is missing.
+        let Some(start) = self.task_starts(running, &[task])?.and_then(|mut starts| starts.pop()) else {
+            return Ok(());
+        };
         if let Some(handle) = running.threads.get_mut(thread) {
             handle.running = false;
         }

@@ -113,6 +113,16 @@ pub enum RunError {
         /// What was said.
         reason: String,
     },
+    /// The brokers did not answer a question that tasks need to start.
+    #[error("{what}: no answer within task.timeout.ms ({task_timeout_ms} ms): {reason}; check the brokers or raise it")]
+    TaskTimeout {
+        /// What was asked for.
+        what: String,
+        /// The setting.
+        task_timeout_ms: i64,
+        /// How the last attempt failed.
+        reason: String,
+    },
     /// Another member with the same `group.instance.id` took over.
     #[error("another member uses the same group.instance.id; this instance stops")]
     Fenced,

@@ -21,6 +21,8 @@ mod port;
 #[cfg(target_os = "linux")]
 mod purge;
 #[cfg(target_os = "linux")]
+mod question;
+#[cfg(target_os = "linux")]
 mod rebalance;
 #[cfg(target_os = "linux")]
 mod restore;

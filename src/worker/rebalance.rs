@@ -1,11 +1,11 @@
 //! Rebalances as the control thread sees them: who gets which task, where each begins, and the end of an epoch.
-use super::control::{ASK, Control, Running, ThreadHandle, send};
+use super::control::{Control, Running, ThreadHandle, send};
 use super::failure::RunError;
 use super::message::{Command, StartPosition, TaskStart};
 use super::state::State;
 use crate::base::id::{SourceId, TaskId};
 use crate::base::partition::TopicPartition;
-use crate::client::membership::{Assigned, Assignment};
+use crate::client::membership::{Assigned, Assignment, CommittedOffset};
 use crate::client::{OffsetQuery, OffsetSpec, list_offsets};
 use crate::placement::leading::{SubtopologyInputs, owned};
 use crate::topology::{OffsetReset, Subtopology, TopicName};
@@ -23,7 +23,8 @@ impl Control {
         };
         self.epoch = Some(epoch);
         for (thread, (keep, fresh)) in deal(running, &tasks).into_iter().enumerate() {
-            let start = self.task_starts(running, &fresh)?;
+            // Another assignment follows, or the end. What this thread keeps is parked and stays so until then.
+            let Some(start) = self.task_starts(running, &fresh)? else { return Ok(()) };
             if let Some(handle) = running.threads.get_mut(thread) {
                 handle.tasks = keep.iter().copied().chain(fresh).collect();
                 handle.running = false;
@@ -88,8 +89,13 @@ impl Control {
         owned(&subtopologies, offered)
     }
 
-    /// Where the tasks begin: committed offsets, else each source's reset policy.
-    pub(super) fn task_starts(&mut self, running: &mut Running, tasks: &[TaskId]) -> Result<Vec<TaskStart>, RunError> {
+    /// Where the tasks begin: committed offsets, else each source's reset policy. `None` when the brokers did not
+    /// answer before the application closes or the group calls.
+    pub(super) fn task_starts(
+        &mut self,
+        running: &mut Running,
+        tasks: &[TaskId],
+    ) -> Result<Option<Vec<TaskStart>>, RunError> {
         let mut wanted: Vec<(usize, SourceId, TopicPartition)> = Vec::new();
         for (index, task) in tasks.iter().enumerate() {
             let Some(subtopology) = self.topology.subtopologies().get(task.subtopology as usize) else { continue };
@@ -105,29 +111,54 @@ impl Control {
         }
         let mut starts: Vec<TaskStart> = tasks.iter().map(|id| TaskStart { id: *id, inputs: Vec::new() }).collect();
         if wanted.is_empty() {
-            return Ok(starts);
+            return Ok(Some(starts));
         }
         let partitions: Vec<TopicPartition> = wanted.iter().map(|(_, _, tp)| tp.clone()).collect();
-        let committed = running.membership.committed(&partitions, ASK).map_err(RunError::client)?;
+        let Some(committed) = self.committed_offsets(running, &partitions)? else { return Ok(None) };
         for ((index, source, tp), committed) in wanted.into_iter().zip(committed) {
             let partition = u32::try_from(tp.partition).unwrap_or(0);
             let (offset, partition_time) = match committed {
                 Some(found) => (found.offset, found.metadata.partition_time),
-                None => (self.reset_position(source, &tp.topic, partition, -1)?, -1),
+                None => match self.reset_position(running, source, &tp.topic, partition, -1)? {
+                    Some(offset) => (offset, -1),
+                    None => return Ok(None),
+                },
             };
             starts[index].inputs.push(StartPosition { source, topic: tp.topic, partition, offset, partition_time });
         }
-        Ok(starts)
+        Ok(Some(starts))
     }
 
-    /// The offset that a source's reset policy gives. Repartition topics start at their beginning.
+    /// Asks the coordinator until it answers; `None` as in [`Self::task_starts`].
+    fn committed_offsets(
+        &mut self,
+        running: &mut Running,
+        partitions: &[TopicPartition],
+    ) -> Result<Option<Vec<Option<CommittedOffset>>>, RunError> {
+        let mut question = self.question("the committed offsets".to_owned());
+        loop {
+            match running.membership.committed(partitions, question.attempt(self.clock.mono_ms())) {
+                Ok(found) => return Ok(Some(found)),
+                Err(error) if error.is_retriable() => {
+                    if !self.ask_again(running, &mut question, &error)? {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(RunError::client(error)),
+            }
+        }
+    }
+
+    /// The offset that a source's reset policy gives; `None` as in [`Self::task_starts`]. Repartition topics start at
+    /// their beginning.
     pub(super) fn reset_position(
         &mut self,
+        running: &mut Running,
         source: SourceId,
         topic: &str,
         partition: u32,
         offset: i64,
-    ) -> Result<i64, RunError> {
+    ) -> Result<Option<i64>, RunError> {
         let spec = self.topology.source(source);
         let policy = match spec.map(|spec| (&spec.topic, spec.reset)) {
             Some((TopicName::External(_), own)) => own.unwrap_or(self.settings.reset),
@@ -144,27 +175,32 @@ impl Control {
             }
         };
         let partition = i32::try_from(partition).unwrap_or(i32::MAX);
-        match self.look_up(OffsetQuery { topic, partition, spec })? {
-            Some(offset) => Ok(offset),
-            // No record is that late: at the end.
-            None => Ok(self.look_up(OffsetQuery { topic, partition, spec: OffsetSpec::Latest })?.unwrap_or(0)),
+        match self.look_up(running, OffsetQuery { topic, partition, spec })? {
+            Some(None) => {
+                // No record is that late: at the end.
+                let end = self.look_up(running, OffsetQuery { topic, partition, spec: OffsetSpec::Latest })?;
+                Ok(end.map(Option::unwrap_or_default))
+            }
+            found => Ok(found.flatten()),
         }
     }
 
-    /// Asks the brokers for an offset until they know it, the time is over or the application closes.
-    fn look_up(&mut self, query: OffsetQuery<'_>) -> Result<Option<i64>, RunError> {
-        let give_up = self.clock.mono_ms() + i64::try_from(ASK.as_millis()).unwrap_or(i64::MAX);
+    /// Asks the brokers for an offset until they know it: `Some(None)` when no record is that late, `None` as in
+    /// [`Self::task_starts`].
+    fn look_up(&mut self, running: &mut Running, query: OffsetQuery<'_>) -> Result<Option<Option<i64>>, RunError> {
+        let OffsetQuery { topic, partition, .. } = query;
+        let mut question = self.question(format!("an offset of {topic}-{partition}"));
         loop {
-            let answer = list_offsets(&self.metadata, &self.settings.client_id, &[query], false, ASK).pop();
-            match answer {
-                Some(Ok(offset)) => return Ok(offset),
-                Some(Err(fault)) if fault.is_retriable() && self.clock.mono_ms() < give_up && !self.closing() => {
-                    self.metadata_round(100)?;
+            let attempt = question.attempt(self.clock.mono_ms());
+            match list_offsets(&self.metadata, &self.settings.client_id, &[query], false, attempt).pop() {
+                Some(Ok(offset)) => return Ok(Some(offset)),
+                Some(Err(fault)) if fault.is_retriable() => {
+                    if !self.ask_again(running, &mut question, &fault)? {
+                        return Ok(None);
+                    }
                 }
-                Some(Err(fault)) => {
-                    return Err(RunError::client(format!("{}-{}: {fault}", query.topic, query.partition)));
-                }
-                None => return Ok(None),
+                Some(Err(fault)) => return Err(RunError::client(format!("{topic}-{partition}: {fault}"))),
+                None => return Ok(Some(None)),
             }
         }
     }

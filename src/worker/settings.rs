@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) commit_interval_ms: i64,
     /// `max.task.idle.ms`.
     pub(crate) max_task_idle_ms: i64,
+    /// `task.timeout.ms`: how long questions to the brokers on behalf of a task are asked again.
+    pub(crate) task_timeout_ms: i64,
     /// `auto.offset.reset`, for sources without a policy of their own.
     pub(crate) reset: OffsetReset,
     /// `max.poll.interval.ms`: a turn may not last longer.

@@ -2,6 +2,7 @@
 use crate::process::{Kind, Process, Spec};
 use crate::records::{await_committed, committed, counts, made, now, of_keys, one, truth, until, values, write};
 use crate::support;
+use crate::support::broker::{Cluster, Options};
 use crate::support::oracle::{self, Rec};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
@@ -38,6 +39,43 @@ fn a_panic_in_user_code_fails_the_task_and_nothing_is_committed_over_it() {
     assert_eq!(process.ask("failure"), "user code panicked in task 0_0: told to");
     assert_eq!(process.count("failed"), 1, "the handler is asked once");
     assert_eq!((committed(&spec), counts(&spec).len()), (0, 0), "what was not committed is discarded");
+}
+
+/// The brokers are silent when a task starts again: its offsets are asked for until they answer, but not for ever.
+#[test]
+fn a_task_that_starts_while_the_brokers_are_silent_asks_until_they_answer_or_its_time_is_over() {
+    let Some(kafka) = Cluster::start(&Options::brokers(1)) else { return };
+    let state = tempfile::tempdir().unwrap();
+    let mut spec = made(&kafka, Kind::Count, "silent", 1, state.path()).set("session.timeout.ms", "30000");
+    spec.replace = true;
+    let fall_silent = |process: &mut Process| {
+        write(&spec, &[one("k0", "block-panic-once"), one("k1", "v")]);
+        process.expect("blocked");
+        kafka.pause(0);
+        process.tell("release");
+        assert_eq!(process.expect("failed"), "user code panicked in task 0_0: told to, late");
+    };
+    let mut process = Process::running(&spec);
+    write(&spec, &of_keys(10, 2, 1));
+    await_committed(&spec);
+    fall_silent(&mut process);
+    let asked = Instant::now();
+    while !process.ask("waiting").starts_with("the committed offsets: ") {
+        assert!(asked.elapsed() < Duration::from_secs(30), "it does not say what it waits for");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kafka.resume(0);
+    process.expect("state RUNNING");
+    await_committed(&spec);
+    process.close();
+    assert_eq!(counts(&spec), truth(&spec));
+
+    let mut process = Process::running(&spec.clone().set("task.timeout.ms", "1000"));
+    fall_silent(&mut process);
+    let why = process.expect("failed");
+    assert!(why.starts_with("the committed offsets: no answer within task.timeout.ms (1000 ms): "), "{why}");
+    process.expect("state ERROR");
+    kafka.resume(0);
 }
 
 #[test]
