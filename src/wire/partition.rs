@@ -25,7 +25,12 @@ pub(crate) fn murmur2(bytes: &[u8]) -> u32 {
 /// Partition of `key` in a topic of `partitions` partitions: `toPositive(murmur2(key)) % partitions`. A topic has at
 /// least one partition; for none the answer is 0.
 pub(crate) fn partition_for(key: &[u8], partitions: u32) -> u32 {
-    (murmur2(key) & 0x7fff_ffff).checked_rem(partitions).unwrap_or(0)
+    let positive = murmur2(key) & 0x7fff_ffff;
+    // Most topics have a power of two of partitions; a division costs as much as the hash of a short key.
+    if partitions.is_power_of_two() {
+        return positive & (partitions - 1);
+    }
+    positive.checked_rem(partitions).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -53,6 +58,7 @@ mod tests {
         // -973932308 & 0x7fffffff = 1173551340
         assert_eq!(partition_for(b"21", 1_000_000_000), 173_551_340);
         assert_eq!(partition_for(b"21", 7), 1_173_551_340 % 7);
+        assert_eq!(partition_for(b"21", 8), 1_173_551_340 % 8);
         assert_eq!(partition_for(b"21", 1), 0);
         assert_eq!(partition_for(b"21", 0), 0);
     }

@@ -34,16 +34,35 @@ fn rest(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// Bytes that a signed value takes.
+/// Bytes that a signed value takes. Nearly all values take one or two, which is told without counting bits.
 #[inline(always)]
 pub(super) fn signed_len(value: i64) -> usize {
-    (70 - (zigzag(value) | 1).leading_zeros() as usize) / 7
+    let left = zigzag(value);
+    match left {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        _ => (70 - left.leading_zeros() as usize) / 7,
+    }
 }
 
 /// Writes a signed value at the start of `into` and answers the bytes it took; `None` when they are not there.
 #[inline(always)]
 pub(super) fn write_signed(into: &mut [u8], value: i64) -> Option<usize> {
-    let mut left = zigzag(value);
+    let left = zigzag(value);
+    if left < 0x80 {
+        *into.first_mut()? = left as u8;
+        return Some(1);
+    }
+    if left < 0x4000 {
+        *into.first_chunk_mut()? = [left as u8 | 0x80, (left >> 7) as u8];
+        return Some(2);
+    }
+    write_long(into, left)
+}
+
+/// Writes a value of three to ten bytes.
+#[cold]
+fn write_long(into: &mut [u8], mut left: u64) -> Option<usize> {
     let mut at = 0;
     while left >= 0x80 {
         *into.get_mut(at)? = left as u8 | 0x80;
