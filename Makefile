@@ -16,7 +16,8 @@ export DEMO_RATE ?= 10000
 NATIVE = native="$${ROCKSDB_LIB_DIR:-$$(./native/build.sh)}"; \
   export ROCKSDB_STATIC=1 ROCKSDB_LIB_DIR="$$native"
 BUILD = ./native/packages.sh build; $(NATIVE)
-TEST = ./native/packages.sh build test; $(NATIVE)
+ALL_FEATURES = ./native/packages.sh build ssl; $(NATIVE)
+TEST = ./native/packages.sh build ssl test; $(NATIVE)
 # Apache Kafka's jars, for what runs against a real broker; without them those tests are loudly skipped.
 KAFKA = if jars="$$(./native/kafka.sh)"; then export PLIMSOLL_KAFKA="$$jars"; fi
 
@@ -66,11 +67,11 @@ fuzz-smoke: ## each fuzz target for FUZZ_SECONDS=30 (needs the nightly toolchain
 	./.ci/fuzz
 
 lint: ## formatting, clippy, documentation, licences and sources of dependencies
-	@$(BUILD)
+	@$(ALL_FEATURES)
 	./.ci/lint
 
 doc: ## the documentation, into target/doc
-	@$(BUILD)
+	@$(ALL_FEATURES)
 	RUSTDOCFLAGS="-D warnings" cargo doc -p plimsoll -p plimsoll-alloc --all-features --no-deps
 
 fmt: ## format the code

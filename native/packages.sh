@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes sure that the system packages are there: native/packages.sh [build] [test] …
+# Makes sure that the system packages are there: native/packages.sh [build] [ssl] [test] …
 #
 #   build   what compiling needs: a C++ compiler, libclang for bindgen, zlib, zstd
+#   ssl     what feature ssl needs besides: OpenSSL's headers
 #   test    what the tests need besides: a Java runtime and Maven for Apache Kafka, valgrind to count instructions
 #
 # As root with apt-get the missing ones are installed; otherwise one error names all of them. Prints nothing when all is
@@ -37,6 +38,7 @@ look() {
         need maven has mvn
         need valgrind has valgrind
         ;;
+      ssl) need libssl-dev header openssl/ssl.h ;;
       *) echo "packages.sh: no set of packages is called $set" >&2; exit 2 ;;
     esac
   done

@@ -44,6 +44,7 @@ pub(crate) mod worker;
 
 pub use app::{App, AppBuilder, NoLine, StartError, Stats, WithLine};
 pub use base::limits::MIB;
+pub use base::token::OauthToken;
 pub use budget::{Floor, Memory, MemoryReport, ModuleMemory, Plan, PlanError, Row, RowId};
 pub use codec::{
     Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place, Read, Schema, Scratch,
@@ -99,3 +100,7 @@ struct ReadMe;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/memory.md")]
 struct MemoryPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/connecting.md")]
+struct ConnectingPage;

@@ -2,12 +2,14 @@
 use super::config;
 use super::error::StartError;
 use super::handle::App;
+use crate::base::token::OauthToken;
 use crate::budget::Memory;
 use crate::topology::{OffsetReset, Topology};
 use crate::wire::Compression;
 use crate::worker::failure::{DeserializationResponse, Failure, FailureResponse, UndecodableRecord};
 use crate::worker::settings::Settings;
 use crate::worker::state::{State, StateListener};
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +72,8 @@ pub(crate) fn default_settings(application_id: &str, bootstrap: &str) -> Setting
         replication_factor: -1,
         topic_configs: Vec::new(),
         control_plane: Vec::new(),
+        security: Vec::new(),
+        oauth_token: None,
         count_allocations: false,
         on_undecodable: Arc::new(|_: &UndecodableRecord| DeserializationResponse::Fail),
         on_failure: Arc::new(|_: &Failure| FailureResponse::ShutdownClient),
@@ -128,6 +132,30 @@ impl<L> AppBuilder<L> {
     #[must_use]
     pub fn config(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.configs.push((key.into(), value.into()));
+        self
+    }
+
+    /// Gives tokens for `sasl.mechanism=OAUTHBEARER`. Called on the control thread, never on one that processes records,
+    /// before the first connection and again after four fifths of a token's life; it may ask an identity provider, but
+    /// should answer within seconds. An error is shown by [`App::waiting_for`] and tried again with growing pauses.
+    ///
+    /// ```no_run
+    /// # use plimsoll::{OauthToken, prelude::*};
+    /// # fn ask_provider() -> std::io::Result<(String, std::time::SystemTime)> { unimplemented!() }
+    /// let builder = App::builder("word-count", "kafka.example.com:9093")
+    ///     .config("security.protocol", "sasl_ssl")
+    ///     .config("sasl.mechanism", "OAUTHBEARER")
+    ///     .oauth_token(|| {
+    ///         let (token, expires_at) = ask_provider()?;
+    ///         Ok(OauthToken::new(token, expires_at))
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn oauth_token(
+        mut self,
+        callback: impl Fn() -> Result<OauthToken, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.oauth_token = Some(Arc::new(callback));
         self
     }
 

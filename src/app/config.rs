@@ -17,8 +17,8 @@ const CONTROL_PLANE: &[&str] = &[
     "broker.address.family",
 ];
 
-/// Security settings: the data path does not speak TLS or SASL yet, so they are refused rather than half applied.
-const SECURITY_PREFIXES: &[&str] = &["ssl.", "sasl."];
+/// Security settings: collected here, checked together where the connections are made.
+const SECURITY_PREFIXES: &[&str] = &["ssl.", "sasl.", "security.", "enable.ssl.", "enable.sasl."];
 
 fn invalid(key: &str, value: &str, expected: &'static str) -> StartError {
     StartError::InvalidSetting { key: key.to_owned(), value: value.to_owned(), expected }
@@ -47,7 +47,8 @@ pub(crate) fn apply(settings: &mut Settings, key: &str, value: &str) -> Result<(
         return Ok(());
     }
     if SECURITY_PREFIXES.iter().any(|prefix| plain.starts_with(prefix)) {
-        return Err(StartError::NotOffered { what: format!("{key} (the data path speaks plaintext only)") });
+        settings.security.push((plain.to_owned(), value.to_owned()));
+        return Ok(());
     }
     if CONTROL_PLANE.contains(&plain) {
         settings.control_plane.push((plain.to_owned(), value.to_owned()));
@@ -102,10 +103,6 @@ fn apply_known(settings: &mut Settings, key: &str, value: &str) -> Result<(), St
             }
             _ => return Err(invalid(key, value, "classic")),
         },
-        "security.protocol" => match value {
-            "plaintext" | "PLAINTEXT" => {}
-            _ => return Err(StartError::NotOffered { what: format!("security.protocol={value}") }),
-        },
         _ => return Err(StartError::UnknownSetting { key: key.to_owned() }),
     }
     Ok(())
@@ -157,10 +154,20 @@ mod tests {
     }
 
     #[test]
+    fn security_settings_are_kept_for_the_connections() {
+        let mut settings = default_settings("app", "localhost:9092");
+        for (key, value) in [("security.protocol", "ssl"), ("consumer.ssl.ca.location", "/ca"), ("sasl.username", "u")]
+        {
+            apply(&mut settings, key, value).unwrap();
+        }
+        let names: Vec<&str> = settings.security.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["security.protocol", "ssl.ca.location", "sasl.username"]);
+    }
+
+    #[test]
     fn unknown_wrong_and_not_yet_offered_settings_are_told_apart() {
         assert!(refused("no.such.thing", "1").contains("no.such.thing"));
         assert!(refused("commit.interval.ms", "soon").contains("milliseconds"));
         assert!(refused("processing.guarantee", "exactly_once_v2").contains("not offered"));
-        assert!(refused("ssl.ca.location", "/x").contains("plaintext"));
     }
 }

@@ -40,6 +40,12 @@ pub enum StartError {
         /// What is read.
         expected: &'static str,
     },
+    /// Security settings that do not fit together, are not supported, or name a file that cannot be read.
+    #[error("{reason}")]
+    Security {
+        /// What is wrong and what to do; no secret is repeated.
+        reason: String,
+    },
     /// Something that Kafka Streams has and this version does not.
     #[error("{what} is not offered in this version")]
     NotOffered {

@@ -6,7 +6,7 @@ use crate::base::clock::{Clock, SystemClock};
 use crate::base::limits::DEFAULT_MAX_MESSAGE_BYTES;
 use crate::budget::{Demand, Line, Machine, Memory, MemoryReport, Plan, Pressure, plan};
 use crate::client::{MetadataClient, MetadataSettings, SharedMetadata};
-use crate::net::PollSet;
+use crate::net::{PollSet, Security};
 use crate::observe::Observed;
 use crate::store::error::StoreError;
 use crate::store::rocks_lock::DirLock;
@@ -19,7 +19,7 @@ use crate::worker::state::{State, StateCell, StateListener};
 use crate::worker::{Mailbox, REQUESTS, panic_text};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -69,6 +69,8 @@ impl App {
         if topology.sources().is_empty() {
             return Err(StartError::EmptyTopology);
         }
+        let security = Security::new(&settings.security, settings.oauth_token.clone())
+            .map_err(|error| StartError::Security { reason: error.to_string() })?;
         let line = memory.resolve()?;
         if line.tracked {
             plimsoll_alloc::probe()?;
@@ -86,7 +88,7 @@ impl App {
         });
         let polls = PollSet::new().map_err(|error| StartError::System { reason: error.to_string() })?;
         let waker = polls.waker();
-        let metadata = SharedMetadata::new();
+        let metadata = SharedMetadata::secured(security);
         metadata.attach(waker.clone());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let metadata_settings = MetadataSettings::new(&settings.client_id, &settings.bootstrap);
@@ -101,6 +103,9 @@ impl App {
             polls,
             epoch: None,
             asked: false,
+            token_handle: Weak::new(),
+            token_fault: false,
+            refused: false,
         };
         let planned = Arc::new(OnceLock::new());
         let with = BringUp {
@@ -227,8 +232,15 @@ fn first_demand(line: Line, settings: &Settings, topology: &Topology) -> Demand 
         restores: stores > 0,
         global_tables: 0,
         brokers: 1,
+        tls: tls_is_asked(settings),
         max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
     }
+}
+
+/// Whether connections are encrypted, as far as the settings' text tells; they have been checked.
+fn tls_is_asked(settings: &Settings) -> bool {
+    let protocol = settings.security.iter().rev().find(|(name, _)| name == "security.protocol");
+    protocol.is_some_and(|(_, value)| value.to_ascii_lowercase().ends_with("ssl"))
 }
 
 fn check_state_dir(settings: &Settings, topology: &Topology) -> Result<(), StartError> {

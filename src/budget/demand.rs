@@ -27,6 +27,8 @@ pub(crate) struct Demand {
     pub(crate) global_tables: u32,
     /// Brokers of the cluster.
     pub(crate) brokers: u32,
+    /// Whether connections are encrypted.
+    pub(crate) tls: bool,
     /// Largest record batch that an input topic accepts (`max.message.bytes`), in bytes.
     pub(crate) max_message_bytes: u32,
 }
@@ -65,6 +67,7 @@ impl Demand {
             restores: true,
             global_tables: 0,
             brokers: 1,
+            tls: false,
             max_message_bytes: 1_048_588,
         }
     }

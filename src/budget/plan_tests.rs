@@ -133,6 +133,7 @@ fn random_demand(random: &mut fastrand::Rng) -> Demand {
         restores: random.bool(),
         global_tables: random.u32(0..=2),
         brokers: random.u32(1..=64),
+        tls: random.bool(),
         max_message_bytes: random.u32(1_024..=16 << 20),
     }
 }

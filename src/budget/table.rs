@@ -4,7 +4,7 @@
 //! demand. Called by `plan` alone.
 use super::sizes::size_class;
 use super::{Demand, RowId};
-use crate::base::limits::{KIB, MIB, MIN_FRAMES};
+use crate::base::limits::{KIB, MIB, MIN_FRAMES, TLS_CONNECTION_BYTES};
 use plimsoll_alloc::Module;
 
 /// Least and most bytes of a frame; a larger response takes the oversize frame.
@@ -77,6 +77,10 @@ fn threads(d: &Demand) -> u64 {
     u64::from(d.threads)
 }
 
+fn tls_bytes(d: &Demand) -> u64 {
+    if d.tls { TLS_CONNECTION_BYTES } else { 0 }
+}
+
 fn if_any(count: u32, bytes: u64) -> u64 {
     if count > 0 { bytes } else { 0 }
 }
@@ -128,9 +132,9 @@ pub(super) static PROCESS: [Spec; 9] = [
     Spec::fixed(
         RowId::Connections,
         Some(Module::Engine),
-        "(threads + 2) x brokers x 2 connections x 16 KiB",
+        "(threads + 2) x brokers x 2 connections x (16 KiB, with TLS 96 KiB more)",
         "a connection more is refused by name",
-        |d| (threads(d) + 2) * u64::from(d.brokers.max(1)) * 2 * 16 * KIB,
+        |d| (threads(d) + 2) * u64::from(d.brokers.max(1)) * 2 * (16 * KIB + tls_bytes(d)),
     ),
     Spec::fixed(
         RowId::CommitReserve,

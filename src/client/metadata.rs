@@ -6,7 +6,7 @@
 //! [`MAX_TOPICS`](super::shared::MAX_TOPICS). Called by: the control thread, in its poll loop
 //! ([`MetadataClient::prepare`], wait, [`MetadataClient::process`]).
 use super::{Broker, LinkFault, MetadataSnapshot, PartitionInfo, SharedMetadata, TopicInfo, TopicState};
-use crate::net::{Backoff, ConnState, Interest, Link, NetError, PollSet, jitter_seed};
+use crate::net::{Backoff, ConnState, Interest, Link, NetError, Peer, PollSet, jitter_seed};
 use crate::wire::message::{
     API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiKey, ApiVersionsRequest, ApiVersionsResponse, MetadataRequest,
     MetadataResponse, MetadataTopic, RequestHeader, TopicRef,
@@ -76,8 +76,8 @@ pub(crate) struct MetadataClient {
     phase: Phase,
     /// Version of Metadata agreed on.
     version: i16,
-    /// Addresses to try in this round, the next one last.
-    candidates: Vec<SocketAddr>,
+    /// Addresses to try in this round with the host that each belongs to, the next one last.
+    candidates: Vec<(SocketAddr, Arc<str>)>,
     /// Failures since the last answer.
     failures: u32,
     backoff: Backoff,
@@ -179,19 +179,26 @@ impl MetadataClient {
         if self.candidates.is_empty() {
             self.find_candidates();
         }
-        let addr = self.candidates.pop().ok_or(NetError::NotConnected)?;
+        let (addr, host) = self.candidates.pop().ok_or(NetError::NotConnected)?;
         self.phase = Phase::Connecting;
         self.deadline = now_ms.saturating_add(self.settings.connect_timeout_ms);
-        Ok(self.link.connect(addr)?)
+        Ok(self.link.connect(&Peer { addr, host: &host, security: self.shared.security() })?)
     }
 
     /// All addresses worth trying: brokers known, then the bootstrap servers, which may have moved.
     fn find_candidates(&mut self) {
         let snapshot = self.shared.latest();
-        let known = snapshot.brokers.iter().flat_map(|broker| broker.addrs.iter().copied());
-        self.candidates.extend(known);
+        let mut add = |host: &str, addrs: &[SocketAddr]| {
+            let host: Arc<str> = host.into();
+            self.candidates.extend(addrs.iter().map(|addr| (*addr, Arc::clone(&host))));
+        };
+        for broker in &snapshot.brokers {
+            add(&broker.host, &broker.addrs);
+        }
         for server in &self.settings.bootstrap {
-            resolve(server.as_str(), &mut self.candidates);
+            let mut addrs = Vec::new();
+            resolve(server.as_str(), &mut addrs);
+            add(host_of(server), &addrs);
         }
         self.candidates.reverse();
     }
@@ -219,6 +226,9 @@ impl MetadataClient {
     }
 
     fn ask(&mut self, now_ms: i64) -> Result<(), LinkFault> {
+        if !self.link.may_send(now_ms)? {
+            return Ok(()); // the login is renewed first
+        }
         // What is asked for from here on is for the next refresh.
         self.shared.take_request();
         self.shared.wanted(&mut self.wanted);
@@ -279,12 +289,22 @@ impl MetadataClient {
         }
         self.failures = self.failures.saturating_add(1);
         self.next_at = now_ms;
+        // Whoever refuses us does so on all brokers: one attempt a round is enough.
+        if fault.is_refusal() {
+            self.candidates.clear();
+        }
         if self.candidates.is_empty() {
-            self.next_at = now_ms.saturating_add(self.backoff.failed());
+            self.next_at = now_ms.saturating_add(fault.pause(&mut self.backoff));
             self.shared.unreachable(self.failures, fault);
         }
         self.not_before = self.next_at;
     }
+}
+
+/// The host of a `host:port`; brackets around an address are not its part.
+pub(super) fn host_of(server: &str) -> &str {
+    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// Adds what a `host:port` resolves to.

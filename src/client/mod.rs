@@ -18,6 +18,8 @@ pub(crate) mod metadata;
 pub(crate) mod offered;
 pub(crate) mod offsets;
 pub(crate) mod offsets_metadata;
+#[cfg(all(test, feature = "ssl", target_os = "linux"))]
+mod security_tests;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
 #[cfg(all(test, target_os = "linux"))]

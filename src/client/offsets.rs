@@ -3,7 +3,7 @@
 //! Owns nothing: a call connects to the leaders, asks and hangs up. Bound: answers of at most [`MAX_ANSWER_BYTES`], the
 //! caller's time-out over all. It blocks, so it is for assignments, resets and restore targets; never for a turn.
 use super::{Broker, LinkFault, SharedMetadata};
-use crate::net::{BlockingCall, NetError};
+use crate::net::{BlockingCall, NetError, Peer, Security};
 use crate::wire::message::{
     API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiKey, ApiVersionsRequest, ApiVersionsResponse, EARLIEST, LATEST,
     ListOffsetsRequest, ListOffsetsResponse, RequestHeader, TopicRef,
@@ -98,7 +98,8 @@ pub(crate) fn list_offsets(
         for (at, _) in &mine {
             answers[*at] = Err(OffsetFault::NotAnswered);
         }
-        let ask = Ask { broker, client_id, queries, mine: &mine, read_committed, end };
+        let security = metadata.security();
+        let ask = Ask { broker, security, client_id, queries, mine: &mine, read_committed, end };
         if let Err(fault) = ask.run(&mut answers) {
             for (at, _) in &mine {
                 answers[*at] = Err(fault.into());
@@ -120,6 +121,7 @@ pub(crate) fn list_offsets(
 /// One broker's part.
 struct Ask<'a> {
     broker: &'a Broker,
+    security: &'a Security,
     client_id: &'a str,
     queries: &'a [OffsetQuery<'a>],
     /// Its queries by number, with the leader's epoch.
@@ -152,7 +154,8 @@ impl Ask<'_> {
         let bytes = REQUEST_BYTES + self.client_id.len() + self.mine.len() * REQUEST_PARTITION_BYTES;
         let mut last = NetError::NotConnected;
         for addr in &self.broker.addrs {
-            match BlockingCall::connect(*addr, bytes, MAX_ANSWER_BYTES, self.left()) {
+            let peer = Peer { addr: *addr, host: &self.broker.host, security: self.security };
+            match BlockingCall::connect(&peer, bytes, MAX_ANSWER_BYTES, self.left()) {
                 Ok(call) => return Ok(call),
                 Err(error) => last = error,
             }

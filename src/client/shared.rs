@@ -4,7 +4,7 @@
 //! Invariant: a reader that sees no new version pays one atomic load. Bound: [`MAX_TOPICS`] topics.
 //! Called by: the metadata client (publishes), fetchers and producers (read, ask, give hints).
 use super::{LinkFault, MetadataSnapshot};
-use crate::net::Waker;
+use crate::net::{Security, Waker};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,6 +66,7 @@ struct Inner {
     /// Somebody could not reach a broker at its known addresses.
     resolve: AtomicBool,
     state: Mutex<State>,
+    security: Security,
 }
 
 /// Handle to the process's metadata.
@@ -73,9 +74,19 @@ struct Inner {
 pub(crate) struct SharedMetadata(Arc<Inner>);
 
 impl SharedMetadata {
-    /// Nothing known, nobody asking.
+    /// Nothing known, nobody asking; brokers are spoken to in plaintext.
     pub(crate) fn new() -> Self {
         Self::default()
+    }
+
+    /// The same for a cluster whose brokers are spoken to by these settings.
+    pub(crate) fn secured(security: Security) -> Self {
+        Self(Arc::new(Inner { security, ..Inner::default() }))
+    }
+
+    /// How to speak to any of the cluster's brokers.
+    pub(crate) fn security(&self) -> &Security {
+        &self.0.security
     }
 
     /// Version of the latest snapshot; 0 before the first.

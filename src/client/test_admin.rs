@@ -6,6 +6,7 @@ use super::admin::Admin;
 use super::offered::ask_offered;
 use crate::ffi::kafka::Handle;
 use crate::ffi::kafka_conf::HandleSettings;
+use crate::net::Security;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -16,6 +17,6 @@ pub(crate) fn admin(bootstrap: &str, group: &str) -> Admin {
     let settings =
         HandleSettings { user: &user, owned: &[], group_id, client_id, instance_id: None, read_committed: false };
     let handle = Arc::new(Handle::start(&settings).unwrap());
-    let offered = ask_offered(&[bootstrap.to_owned()], client_id, PATIENCE).unwrap();
+    let offered = ask_offered(&[bootstrap.to_owned()], &Security::default(), client_id, PATIENCE).unwrap();
     Admin::new(handle, offered, PATIENCE)
 }

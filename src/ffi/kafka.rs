@@ -15,7 +15,8 @@ use rdkafka_sys as rd;
 use super::kafka_conf::{self, HandleSettings};
 use super::kafka_error::{Code, KafkaError, raw, take_error};
 use super::kafka_event::Event;
-use super::kafka_list::List;
+use super::kafka_list::{List, c_string};
+use crate::base::token::OauthToken;
 
 /// Runs `f` with this thread's allocations accounted to module Consumer.
 pub(crate) fn as_consumer<T>(f: impl FnOnce() -> T) -> T {
@@ -204,6 +205,31 @@ impl Handle {
         // SAFETY: the handle is live; `reason` has its length.
         let code = unsafe { raw::rd_kafka_fatal_error(self.rk.as_ptr().cast(), reason.as_mut_ptr(), reason.len()) };
         (code != 0).then(|| KafkaError::refused("the group membership", Code(code), &buffer_text(&reason)))
+    }
+
+    /// Gives the token that the next logins show.
+    pub(crate) fn set_oauth_token(&self, token: &OauthToken) -> Result<(), KafkaError> {
+        let value = c_string("a token", std::str::from_utf8(token.value().expose()).unwrap_or_default())?;
+        let principal = c_string("a principal", token.principal_name())?;
+        let pairs = token.extensions().iter().flat_map(|(name, value)| [name, value]);
+        let texts = pairs.map(|text| c_string("an extension", text)).collect::<Result<Vec<_>, _>>()?;
+        let mut extensions: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+        let mut reason = [0 as c_char; 512];
+        // SAFETY: the handle is live; all texts are, and are copied; the list has its length; `reason` has its own.
+        let code = as_consumer(|| unsafe {
+            rd::rd_kafka_oauthbearer_set_token(
+                self.rk.as_ptr(),
+                value.as_ptr(),
+                token.expires_at_ms(),
+                principal.as_ptr(),
+                extensions.as_mut_ptr(),
+                extensions.len(),
+                reason.as_mut_ptr(),
+                reason.len(),
+            )
+        });
+        // librdkafka's reason may quote the extension, never the token; still it is left out.
+        Code(code as i32).check("the token")
     }
 
     /// Begins to leave the group. Events, the last revocation among them, arrive at the answered queue.

@@ -1,6 +1,11 @@
 //! Growing pauses between attempts, with jitter so that many clients do not come back at the same moment.
 
+use super::NetError;
 use std::hash::{BuildHasher, RandomState};
+
+/// Shortest and longest pause after a refusal, in milliseconds.
+const LEAST_REFUSED_MS: i64 = 1_000;
+const MOST_REFUSED_MS: i64 = 30_000;
 
 /// Pauses of `base_ms`, doubled with each failure up to `max_ms`, each shortened or stretched by up to 20 %.
 #[derive(Debug, Clone)]
@@ -28,6 +33,17 @@ impl Backoff {
         // 80 to 120 hundredths.
         let hundredths = 80 + u64::from(self.seed % 41);
         i64::try_from(exact.saturating_mul(hundredths) / 100).unwrap_or(i64::MAX)
+    }
+
+    /// The same after a refusal: nothing will change before somebody changes settings or certificates, and brokers lock
+    /// accounts out that try again and again. Ten times as long, between [`LEAST_REFUSED_MS`] and [`MOST_REFUSED_MS`].
+    pub(crate) fn refused(&mut self) -> i64 {
+        self.failed().saturating_mul(10).clamp(LEAST_REFUSED_MS, MOST_REFUSED_MS)
+    }
+
+    /// The pause after a failure of this kind.
+    pub(crate) fn failed_by(&mut self, error: &NetError) -> i64 {
+        if error.is_refusal() { self.refused() } else { self.failed() }
     }
 
     /// The attempt succeeded: the next failure pauses for `base_ms` again.
@@ -66,6 +82,16 @@ mod tests {
         }
         backoff.succeeded();
         assert!(backoff.failed() <= 60);
+    }
+
+    #[test]
+    fn after_a_refusal_pauses_are_ten_times_as_long_and_never_short() {
+        let mut backoff = Backoff::new(50, 1_000, 7);
+        let refusal = NetError::SpeaksTls;
+        let pauses: Vec<i64> = (0..8).map(|_| backoff.failed_by(&refusal)).collect();
+        assert!(pauses.iter().all(|pause| (1_000..=12_000).contains(pause)), "{pauses:?}");
+        assert!(pauses[7] >= 8_000, "{pauses:?}");
+        assert!(backoff.failed_by(&NetError::Closed) <= 1_200);
     }
 
     #[test]

@@ -3,8 +3,7 @@
 //! Owns: one [`Link`] with a poll set of its own, and the answer's buffer.
 //! Bound: an answer longer than the given limit is a typed error; a call ends after its time-out.
 //! Called by: the metadata client (control thread), offset look-ups at assignment; never by a stream thread's turn.
-use super::{ConnState, Interest, Link, NetError, PollSet};
-use std::net::SocketAddr;
+use super::{ConnState, Interest, Link, NetError, Peer, PollSet};
 use std::time::{Duration, Instant};
 
 /// A connection for one request at a time.
@@ -20,13 +19,13 @@ impl BlockingCall {
     /// Connects, within `timeout`. Requests may have up to `request_bytes`, answers up to `limit` bytes; the answer's
     /// buffer grows to what is needed up to there.
     pub(crate) fn connect(
-        addr: SocketAddr,
+        peer: &Peer<'_>,
         request_bytes: usize,
         limit: usize,
         timeout: Duration,
     ) -> Result<Self, NetError> {
         let mut link = Link::new(request_bytes);
-        link.connect(addr)?;
+        link.connect(peer)?;
         let mut call = Self { link, polls: PollSet::new()?, answer: Vec::new(), limit };
         let end = Instant::now() + timeout;
         while call.link.state() == ConnState::Connecting {
@@ -84,6 +83,7 @@ impl BlockingCall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::plain;
     use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
@@ -109,7 +109,7 @@ mod tests {
             peer
         });
         let second = Duration::from_secs(5);
-        let mut call = BlockingCall::connect(addr, 64, 1_024, second).unwrap();
+        let mut call = BlockingCall::connect(&plain(addr), 64, 1_024, second).unwrap();
         assert_eq!(call.call(second, request), Ok(&b"\0\0\0\x01ok"[..]));
         assert_eq!(call.call(second, request), Ok(&b"\0\0\0\x02ok"[..]));
         assert_eq!(call.call(Duration::from_millis(30), request), Err(NetError::TimedOut { ms: 30 }));
@@ -126,7 +126,7 @@ mod tests {
             peer.write_all(&[0, 0, 1, 0]).unwrap();
             peer
         });
-        let mut call = BlockingCall::connect(addr, 64, 100, Duration::from_secs(5)).unwrap();
+        let mut call = BlockingCall::connect(&plain(addr), 64, 100, Duration::from_secs(5)).unwrap();
         let answer = call.call(Duration::from_secs(5), request);
         assert_eq!(answer, Err(NetError::ResponseTooLarge { needed: 256, have: 100 }));
         server.join().unwrap();

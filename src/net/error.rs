@@ -1,4 +1,6 @@
 //! What can go wrong on a socket. Small and `Copy`: a lost connection is an ordinary event on the data path.
+use super::sasl::SaslFault;
+use super::tls_fault::TlsFault;
 use rustix::io::Errno;
 
 /// A failure of one connection. The connection is of no use afterwards; its owner closes it and connects again.
@@ -16,11 +18,23 @@ pub(crate) enum NetError {
     /// The broker closed the connection.
     #[error("the broker closed the connection")]
     Closed,
+    /// The broker closed the connection before it had answered more than which versions it speaks.
+    #[error("the broker closed the new connection; does security.protocol fit this listener?")]
+    ClosedEarly,
+    /// The first bytes are those of TLS.
+    #[error("the listener speaks TLS; set security.protocol to SSL or SASL_SSL")]
+    SpeaksTls,
+    /// The TLS session.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsFault),
+    /// The login.
+    #[error("SASL: {0}")]
+    Sasl(#[from] SaslFault),
     /// The connection is not open.
     #[error("not connected")]
     NotConnected,
     /// The length in front of a response makes no sense.
-    #[error("a response claims {len} bytes; is this address a kafka broker's plaintext listener?")]
+    #[error("a response claims {len} bytes; is this the address of a kafka broker, and does security.protocol fit it?")]
     FrameLength {
         /// The length as received.
         len: i32,
@@ -70,6 +84,15 @@ pub(crate) enum NetError {
 }
 
 impl NetError {
+    /// Whether settings or certificates have to change before a connection can succeed: nothing is won by trying soon.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::SpeaksTls | Self::Sasl(_) => true,
+            Self::Tls(fault) => fault.is_refusal(),
+            _ => false,
+        }
+    }
+
     /// Names the call that failed.
     pub(super) fn io(op: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::Io { op, errno }

@@ -1,21 +1,28 @@
 //! A connection as Kafka's protocol uses it: requests with correlation ids out, frames with a length in front in.
 //!
-//! Owns: one [`Conn`], the list of requests that wait for an answer, and a staging buffer for one small request.
+//! Owns: one [`Conn`], its login if the listener asks for one, the list of requests that wait for an answer, and a
+//! staging buffer for one small request.
 //! Invariant: the four bytes of length are read first, alone; only then does the caller choose a buffer for the rest,
 //! or none yet, and then the frame waits in the socket. Answers come in the order of the requests; anything else ends
 //! the connection.
 //! Bound: [`MAX_OUTSTANDING`] requests; the staging buffer's fixed capacity; no allocation but that of the connection
 //! itself.
 //! Called by: the fetcher, the producer's sender and [`BlockingCall`](super::BlockingCall).
-use super::{Conn, ConnState, Interest, NetError, PollSet, Ready, Token};
+use super::sasl::Login;
+use super::{Conn, ConnState, Interest, NetError, Peer, PollSet, Ready, Security, Token};
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::net::SocketAddr;
 
 /// Most requests without an answer on one connection.
 pub(crate) const MAX_OUTSTANDING: usize = 8;
 /// Bytes of a correlation id, with which every response begins.
 pub(crate) const RESPONSE_HEADER_BYTES: usize = 4;
+/// A session is renewed after so many hundredths of its life (KIP-368: between 85 and 95).
+const RENEW_HUNDREDTHS: i64 = 85;
+/// How long a renewal may take, in milliseconds.
+const RENEWAL_TIMEOUT_MS: i64 = 10_000;
+/// Answers on a connection after which its end no longer hints at a listener of another kind.
+const ACQUAINTED: u32 = 2;
 
 #[derive(Debug, Clone, Copy)]
 enum Incoming {
@@ -37,6 +44,25 @@ pub(crate) struct Link {
     incoming: Incoming,
     stage: Vec<u8>,
     sent: usize,
+    security: Security,
+    /// The login that is on its way.
+    login: Option<Box<Login>>,
+    session: Session,
+    /// Answers on this connection.
+    answers: u32,
+}
+
+/// How long the login holds (KIP-368).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Session {
+    /// As long as the connection.
+    Unlimited,
+    /// So many milliseconds from a moment that the next call with a time will give.
+    Begun { lifetime_ms: i64 },
+    /// To be renewed at this time.
+    Until { renew_ms: i64 },
+    /// Being renewed, until this time at most.
+    Renewing { deadline_ms: i64 },
 }
 
 impl Link {
@@ -50,15 +76,63 @@ impl Link {
             incoming: NOTHING,
             stage: Vec::with_capacity(stage_bytes),
             sent: 0,
+            security: Security::default(),
+            login: None,
+            session: Session::Unlimited,
+            answers: 0,
         }
     }
 
-    /// Drops the present connection and everything half sent or half received, and starts a new attempt. Correlation
-    /// ids run on.
-    pub(crate) fn connect(&mut self, addr: SocketAddr) -> Result<(), NetError> {
+    /// Drops the present connection and everything half sent or half received, and starts a new attempt, TLS and login
+    /// included. Correlation ids run on.
+    pub(crate) fn connect(&mut self, peer: &Peer<'_>) -> Result<(), NetError> {
         self.close();
-        self.conn = Some(Conn::connect(addr)?);
+        self.security = peer.security.clone();
+        self.conn = Some(Conn::connect(peer)?);
+        self.begin_login()?;
+        let outcome = self.advance_login();
+        if outcome.is_err() {
+            self.close();
+        }
+        outcome
+    }
+
+    fn begin_login(&mut self) -> Result<(), NetError> {
+        let security = self.security.clone();
+        if let Some(credentials) = security.credentials() {
+            let correlation = self.begin()?;
+            self.login = Some(Box::new(Login::start(credentials, correlation)?));
+        }
         Ok(())
+    }
+
+    /// Whether a new request may be sent on a link that is ready. Not while a session that ends is renewed: then
+    /// answers are awaited first, and the login goes on by [`Self::register`] and [`Self::advance`]. To be asked before
+    /// each request on a connection that may be old.
+    pub(crate) fn may_send(&mut self, now_ms: i64) -> Result<bool, NetError> {
+        match self.session {
+            Session::Unlimited => Ok(true),
+            Session::Begun { lifetime_ms } => {
+                let renew_ms = now_ms.saturating_add(lifetime_ms / 100 * RENEW_HUNDREDTHS);
+                self.session = Session::Until { renew_ms };
+                Ok(true)
+            }
+            Session::Until { renew_ms } if now_ms < renew_ms => Ok(true),
+            Session::Until { .. } => {
+                let quiet = self.outstanding.is_empty() && self.sent >= self.stage.len();
+                if quiet && self.state() == ConnState::Ready {
+                    self.session = Session::Renewing { deadline_ms: now_ms.saturating_add(RENEWAL_TIMEOUT_MS) };
+                    self.begin_login()?;
+                    self.advance_login()?;
+                }
+                Ok(false)
+            }
+            Session::Renewing { deadline_ms } if now_ms >= deadline_ms => {
+                self.close();
+                Err(NetError::TimedOut { ms: RENEWAL_TIMEOUT_MS.unsigned_abs() })
+            }
+            Session::Renewing { .. } => Ok(false),
+        }
     }
 
     /// Ends the connection and forgets the requests on their way.
@@ -69,11 +143,19 @@ impl Link {
         self.incoming = NOTHING;
         self.stage.clear();
         self.sent = 0;
+        self.login = None;
+        self.session = Session::Unlimited;
+        self.answers = 0;
     }
 
-    /// How far the connection is.
+    /// How far the connection is; it is not ready before its first login is.
     pub(crate) fn state(&self) -> ConnState {
-        self.conn.as_ref().map_or(ConnState::Closed, Conn::state)
+        match self.conn.as_ref().map_or(ConnState::Closed, Conn::state) {
+            ConnState::Ready if self.login.is_some() && !matches!(self.session, Session::Renewing { .. }) => {
+                ConnState::Connecting
+            }
+            state => state,
+        }
     }
 
     /// Requests that wait for their answers.
@@ -86,8 +168,10 @@ impl Link {
     pub(crate) fn register(&mut self, polls: &mut PollSet, interest: Interest) -> Result<(), NetError> {
         self.token = None;
         if let Some(conn) = &self.conn {
-            let write = interest.write || self.sent < self.stage.len();
-            self.token = Some(conn.register(polls, Interest { read: interest.read, write })?);
+            let unsent = self.login.as_ref().is_some_and(|login| !login.unsent().is_empty());
+            let write = interest.write || unsent || self.sent < self.stage.len();
+            let read = interest.read || self.login.is_some();
+            self.token = Some(conn.register(polls, Interest { read, write })?);
         }
         Ok(())
     }
@@ -105,15 +189,51 @@ impl Link {
     fn advance_by(&mut self, ready: Ready) -> Result<Ready, NetError> {
         let Some(conn) = &mut self.conn else { return Ok(Ready::default()) };
         if conn.state() == ConnState::Connecting {
-            if !ready.writable {
+            if !ready.writable && !(conn.is_attached() && ready.readable) {
                 return Ok(Ready::default());
             }
             conn.finish()?;
+        }
+        if self.login.is_some() {
+            self.advance_login()?;
         }
         if ready.writable {
             self.flush()?;
         }
         Ok(ready)
+    }
+
+    /// Goes on with the login as far as the connection lets it.
+    fn advance_login(&mut self) -> Result<(), NetError> {
+        let Some(mut login) = self.login.take() else { return Ok(()) };
+        let done = self.drive(&mut login)?;
+        if !done {
+            self.login = Some(login);
+        }
+        Ok(())
+    }
+
+    fn drive(&mut self, login: &mut Login) -> Result<bool, NetError> {
+        while self.conn.as_ref().is_some_and(|conn| conn.state() == ConnState::Ready) {
+            let conn = self.conn.as_mut().ok_or(NetError::NotConnected)?;
+            conn.flush()?;
+            while !login.unsent().is_empty() {
+                match conn.write(&[IoSlice::new(login.unsent())])? {
+                    0 => return Ok(false),
+                    n => login.sent(n),
+                }
+            }
+            let Some(len) = self.frame_len()? else { break };
+            if self.read_frame(login.buffer(len)?)?.is_none() {
+                break;
+            }
+            if let Some(lifetime_ms) = login.take(|| self.begin())? {
+                self.answers = 0;
+                self.session = if lifetime_ms > 0 { Session::Begun { lifetime_ms } } else { Session::Unlimited };
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Notes a new request and answers its correlation id. The request must then leave whole, through the staging
@@ -148,6 +268,7 @@ impl Link {
     /// Sends staged bytes as far as there is room; what is left leaves by [`Self::advance`].
     pub(crate) fn flush(&mut self) -> Result<(), NetError> {
         let conn = self.conn.as_mut().ok_or(NetError::NotConnected)?;
+        conn.flush()?;
         while self.sent < self.stage.len() && conn.state() == ConnState::Ready {
             match conn.write(&[IoSlice::new(&self.stage[self.sent..])])? {
                 0 => break,
@@ -166,15 +287,23 @@ impl Link {
         self.conn.as_mut().ok_or(NetError::NotConnected)?.write(from)
     }
 
-    /// Length of the frame that is arriving, in bytes without the four of the length itself, once that is known.
+    /// Length of the frame that is arriving, in bytes without the four of the length itself, once that is known. None
+    /// while frames are those of a login.
     pub(crate) fn frame_len(&mut self) -> Result<Option<usize>, NetError> {
+        if self.login.is_some() {
+            return Ok(None);
+        }
         let conn = self.conn.as_mut().ok_or(NetError::NotConnected)?;
         while let Incoming::Length { bytes, have } = &mut self.incoming {
-            match conn.read(&mut bytes[*have..])? {
+            let got = conn.read(&mut bytes[*have..]);
+            match got.map_err(|error| ended(error, self.answers, self.outstanding.len()))? {
                 0 => return Ok(None),
                 n => *have += n,
             }
             if *have == bytes.len() {
+                if is_tls_alert(*bytes) && self.answers == 0 && !self.security.is_tls() {
+                    return Err(NetError::SpeaksTls);
+                }
                 let len = i32::from_be_bytes(*bytes);
                 let frame = usize::try_from(len).ok().filter(|len| *len >= RESPONSE_HEADER_BYTES);
                 self.incoming = Incoming::Frame { len: frame.ok_or(NetError::FrameLength { len })?, have: 0 };
@@ -202,6 +331,7 @@ impl Link {
             }
         }
         self.incoming = NOTHING;
+        self.answers = self.answers.saturating_add(1);
         let expected = self.outstanding.pop_front().unwrap_or(-1);
         match into.first_chunk::<RESPONSE_HEADER_BYTES>().map(|b| i32::from_be_bytes(*b)) {
             Some(got) if got == expected => Ok(Some(len)),
@@ -210,122 +340,19 @@ impl Link {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
-    use std::time::Duration;
+/// An alert record of TLS (RFC 8446, 5.1): what a TLS port says to plaintext.
+fn is_tls_alert(bytes: [u8; 4]) -> bool {
+    matches!(bytes, [0x15, 0x03, 0x00..=0x04, 0x00])
+}
 
-    fn linked() -> (Link, TcpStream, PollSet) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut link = Link::new(64);
-        link.connect(listener.local_addr().unwrap()).unwrap();
-        let mut polls = PollSet::new().unwrap();
-        turn(&mut link, &mut polls).unwrap();
-        assert_eq!(link.state(), ConnState::Ready);
-        let peer = listener.accept().unwrap().0;
-        peer.set_nodelay(true).unwrap();
-        (link, peer, polls)
-    }
-
-    fn turn(link: &mut Link, polls: &mut PollSet) -> Result<Ready, NetError> {
-        polls.clear();
-        link.register(polls, Interest { read: true, write: false })?;
-        polls.wait(Some(Duration::from_secs(5)))?;
-        link.advance(polls)
-    }
-
-    fn until_frame(link: &mut Link, polls: &mut PollSet, buf: &mut [u8]) -> Result<usize, NetError> {
-        loop {
-            turn(link, polls)?;
-            if let Some(len) = link.read_frame(buf)? {
-                return Ok(len);
-            }
-        }
-    }
-
-    #[test]
-    fn a_frame_arrives_byte_by_byte_and_its_length_is_known_before_a_buffer_is_needed() {
-        let (mut link, mut peer, mut polls) = linked();
-        assert_eq!(link.begin(), Ok(1));
-        let writer = std::thread::spawn(move || {
-            for byte in [0, 0, 0, 7, 0, 0, 0, 1, b'a', b'b', b'c'] {
-                peer.write_all(&[byte]).unwrap();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            peer
-        });
-        while link.frame_len().unwrap().is_none() {
-            turn(&mut link, &mut polls).unwrap();
-        }
-        assert_eq!(link.frame_len(), Ok(Some(7)));
-        let mut buf = [0; 16];
-        assert_eq!(until_frame(&mut link, &mut polls, &mut buf), Ok(7));
-        assert_eq!(&buf[..7], b"\0\0\0\x01abc");
-        assert_eq!(link.outstanding(), 0);
-        writer.join().unwrap();
-    }
-
-    #[test]
-    fn two_frames_in_one_segment_are_two_frames() {
-        let (mut link, mut peer, mut polls) = linked();
-        assert_eq!((link.begin(), link.begin()), (Ok(1), Ok(2)));
-        peer.write_all(b"\0\0\0\x05\0\0\0\x01x\0\0\0\x06\0\0\0\x02yz").unwrap();
-        let mut buf = [0; 6];
-        assert_eq!(until_frame(&mut link, &mut polls, &mut buf), Ok(5));
-        assert_eq!(link.read_frame(&mut buf), Ok(Some(6)));
-        assert_eq!(&buf, b"\0\0\0\x02yz");
-        assert_eq!(link.read_frame(&mut buf), Ok(None));
-    }
-
-    #[test]
-    fn a_staged_request_leaves_whole_and_before_what_follows() {
-        let (mut link, mut peer, _polls) = linked();
-        link.stage().unwrap().extend_from_slice(b"first");
-        assert!(link.stage().is_none(), "taken until it has left");
-        assert_eq!(link.write(&[IoSlice::new(b" second")]), Ok(7));
-        assert!(link.stage().is_some());
-        let mut got = [0; 12];
-        peer.read_exact(&mut got).unwrap();
-        assert_eq!(&got, b"first second");
-    }
-
-    #[test]
-    fn wrong_lengths_wrong_answers_and_too_many_requests_are_typed_errors() {
-        let (mut link, mut peer, mut polls) = linked();
-        peer.write_all(b"HTTP/1.1").unwrap();
-        let mut buf = [0; 16];
-        let error = until_frame(&mut link, &mut polls, &mut buf);
-        assert_eq!(error, Err(NetError::ResponseTooLarge { needed: 0x4854_5450, have: 16 }));
-        let (mut link, mut peer, mut polls) = linked();
-        peer.write_all(&[0xff; 8]).unwrap();
-        assert_eq!(until_frame(&mut link, &mut polls, &mut buf), Err(NetError::FrameLength { len: -1 }));
-        let (mut link, mut peer, mut polls) = linked();
-        link.begin().unwrap();
-        peer.write_all(b"\0\0\0\x04\0\0\0\x09").unwrap();
-        let error = until_frame(&mut link, &mut polls, &mut buf);
-        assert_eq!(error, Err(NetError::Correlation { expected: 1, got: 9 }));
-        let (mut link, _peer, _polls) = linked();
-        for _ in 0..MAX_OUTSTANDING {
-            link.begin().unwrap();
-        }
-        assert_eq!(link.begin(), Err(NetError::Outstanding { limit: 8 }));
-    }
-
-    #[test]
-    fn a_new_connection_starts_clean_with_new_ids() {
-        let (mut link, mut peer, mut polls) = linked();
-        link.begin().unwrap();
-        peer.write_all(b"\0\0\0\x09\0").unwrap();
-        turn(&mut link, &mut polls).unwrap();
-        assert_eq!(link.frame_len(), Ok(Some(9)));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        link.connect(listener.local_addr().unwrap()).unwrap();
-        turn(&mut link, &mut polls).unwrap();
-        let mut peer = listener.accept().unwrap().0;
-        assert_eq!((link.outstanding(), link.begin()), (0, Ok(2)));
-        peer.write_all(b"\0\0\0\x04\0\0\0\x02").unwrap();
-        assert_eq!(until_frame(&mut link, &mut polls, &mut [0; 4]), Ok(4));
+/// A connection that ends before it was of any use may have met a listener of another kind.
+fn ended(error: NetError, answers: u32, outstanding: usize) -> NetError {
+    match error {
+        NetError::Closed if answers < ACQUAINTED && outstanding > 0 => NetError::ClosedEarly,
+        error => error,
     }
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

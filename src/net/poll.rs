@@ -69,11 +69,20 @@ impl Waker {
     }
 }
 
+/// One connection that is waited for.
+#[derive(Debug)]
+struct Entry {
+    fd: Arc<OwnedFd>,
+    interest: Interest,
+    /// There is something to read whatever the descriptor says.
+    buffered: bool,
+}
+
 /// The connections that a thread waits for in one turn.
 #[derive(Debug)]
 pub(crate) struct PollSet {
     waker: Waker,
-    entries: Vec<(Arc<OwnedFd>, Interest)>,
+    entries: Vec<Entry>,
     ready: Vec<Ready>,
 }
 
@@ -101,11 +110,22 @@ impl PollSet {
 
     /// Adds a connection for the next wait.
     pub(crate) fn add(&mut self, fd: &Arc<OwnedFd>, interest: Interest) -> Result<Token, NetError> {
+        self.add_buffered(fd, interest, false)
+    }
+
+    /// The same for a connection that may hold bytes in front of its descriptor: then the next wait does not last, and
+    /// reports it as readable.
+    pub(crate) fn add_buffered(
+        &mut self,
+        fd: &Arc<OwnedFd>,
+        interest: Interest,
+        buffered: bool,
+    ) -> Result<Token, NetError> {
         let place = self.entries.len();
         if place >= Self::MAX {
             return Err(NetError::PollSetFull { limit: Self::MAX });
         }
-        self.entries.push((Arc::clone(fd), interest));
+        self.entries.push(Entry { fd: Arc::clone(fd), interest, buffered });
         self.ready.push(Ready::default());
         // MAX is far below u16::MAX.
         Ok(Token(u16::try_from(place).unwrap_or(u16::MAX)))
@@ -140,10 +160,11 @@ impl PollSet {
         let waker = self.waker.clone();
         // Place 0 is the waker's; places after the last connection repeat it and are not waited for.
         let mut fds: [PollFd<'_>; N] = array::from_fn(|i| match i.checked_sub(1).and_then(|i| self.entries.get(i)) {
-            Some((fd, interest)) => PollFd::new(fd, interest.flags()),
+            Some(entry) => PollFd::new(&entry.fd, entry.interest.flags()),
             None => PollFd::new(&waker.0.fd, PollFlags::IN),
         });
         let used = &mut fds[..=self.entries.len()];
+        let timeout = if self.entries.iter().any(|entry| entry.buffered) { Some(Duration::ZERO) } else { timeout };
         let limit = timeout.map(|t| Timespec {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: t.subsec_nanos().into(),
@@ -154,10 +175,10 @@ impl PollSet {
             Err(Errno::INTR) => return Ok(()),
             Err(errno) => return Err(NetError::Io { op: "poll", errno }),
         }
-        for (ready, fd) in self.ready.iter_mut().zip(&used[1..]) {
+        for ((ready, entry), fd) in self.ready.iter_mut().zip(&self.entries).zip(&used[1..]) {
             let got = fd.revents();
             let ended = got.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
-            ready.readable = ended || got.contains(PollFlags::IN);
+            ready.readable = ended || entry.buffered || got.contains(PollFlags::IN);
             ready.writable = ended || got.contains(PollFlags::OUT);
         }
         if !used[0].revents().is_empty() {
@@ -216,6 +237,16 @@ mod tests {
             assert_eq!(ready.iter().filter(|r| **r).count(), 1);
             assert!(ready[2]);
         }
+    }
+
+    #[test]
+    fn what_is_buffered_ends_the_wait_at_once() {
+        let mut polls = PollSet::new().unwrap();
+        let read = Interest { read: true, write: false };
+        let silent = polls.add(&bell(), read).unwrap();
+        let buffered = polls.add_buffered(&bell(), read, true).unwrap();
+        polls.wait(None).unwrap();
+        assert_eq!((polls.ready(silent).readable, polls.ready(buffered).readable), (false, true));
     }
 
     #[test]

@@ -3,15 +3,13 @@
 //! Owns the [`Link`] and the pooled requests. Invariant: answers are taken in the order of the requests; after a
 //! failure every request is handed back, and nothing is sent before the pause has passed. Bound: [`MAX_IN_FLIGHT`]
 //! requests that write and one that asks; an answer of [`ANSWER_BYTES`]. Called by the producer.
-//!
-//! The place for TLS and SASL: between `Connecting` and `Greeting`.
+//! `Connecting` lasts until TLS and the login are done.
 use super::partition::PartitionId;
 use super::pool::BatchPool;
 use super::request::{HEAD_BYTES, Kind, PIECES, Request};
 use crate::base::limits::MAX_IN_FLIGHT;
-use crate::net::{Backoff, ConnState, Interest, Link, NetError, PollSet};
+use crate::net::{Backoff, ConnState, Interest, Link, NetError, Peer, PollSet};
 use std::io::IoSlice;
-use std::net::SocketAddr;
 
 /// Largest answer that is read. Requests are kept small enough for their answers to fit, but for answers that refuse
 /// many records one by one.
@@ -59,6 +57,8 @@ pub(super) struct Broker {
     pub(super) wanted: bool,
     /// The version in which the broker is greeted next.
     pub(super) greeting: i16,
+    /// The connection has ended by a refusal: TLS or the login.
+    refused: bool,
 }
 
 impl Broker {
@@ -80,6 +80,7 @@ impl Broker {
             attempt: 0,
             wanted: false,
             greeting,
+            refused: false,
         }
     }
 
@@ -89,9 +90,26 @@ impl Broker {
         size_of::<Self>() + ANSWER_BYTES + REQUESTS * (request + size_of::<Request>())
     }
 
-    pub(super) fn connect(&mut self, addr: SocketAddr, now_ms: i64) -> Result<(), NetError> {
+    pub(super) fn connect(&mut self, peer: &Peer<'_>, now_ms: i64) -> Result<(), NetError> {
         self.phase = Phase::Connecting { since_ms: now_ms };
-        self.link.connect(addr)
+        let outcome = self.link.connect(peer);
+        self.noted(outcome)
+    }
+
+    /// Whether a request may be sent: not while the login is being renewed.
+    pub(super) fn may_send(&mut self, now_ms: i64) -> Result<bool, NetError> {
+        let outcome = self.link.may_send(now_ms);
+        self.noted(outcome)
+    }
+
+    /// The pause before the next attempt.
+    pub(super) fn pause(&mut self) -> i64 {
+        if std::mem::take(&mut self.refused) { self.backoff.refused() } else { self.backoff.failed() }
+    }
+
+    fn noted<T>(&mut self, outcome: Result<T, NetError>) -> Result<T, NetError> {
+        self.refused |= outcome.as_ref().err().is_some_and(NetError::is_refusal);
+        outcome
     }
 
     /// Ends the connection. The requests on their way are taken by [`Self::take_lost`].
@@ -108,7 +126,8 @@ impl Broker {
 
     /// Takes what the wait reported. Answers whether there may be something to read.
     pub(super) fn advance(&mut self, polls: &PollSet) -> Result<bool, NetError> {
-        Ok(self.link.advance(polls)?.readable)
+        let outcome = self.link.advance(polls);
+        Ok(self.noted(outcome)?.readable)
     }
 
     pub(super) fn is_connected(&self) -> bool {
@@ -162,7 +181,8 @@ impl Broker {
 
     /// Reads the next answer into [`Self::answer`] and takes the request it belongs to, once it is there.
     pub(super) fn read(&mut self) -> Result<Option<(Request, usize)>, NetError> {
-        let Some(len) = self.link.read_frame(&mut self.answer)? else { return Ok(None) };
+        let outcome = self.link.read_frame(&mut self.answer);
+        let Some(len) = self.noted(outcome)? else { return Ok(None) };
         Ok(self.take_request().map(|request| (request, len)))
     }
 

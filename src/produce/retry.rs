@@ -24,7 +24,7 @@ impl Producer {
             Phase::Ready { .. } if idle => {}
             Phase::Idle => {}
             Phase::Ready { .. } | Phase::Greeting { .. } | Phase::Connecting { .. } => {
-                broker.retry_at_ms = self.now_ms.saturating_add(broker.backoff.failed());
+                broker.retry_at_ms = self.now_ms.saturating_add(broker.pause());
                 self.stats.lost += u64::from(!idle);
             }
         }

@@ -11,7 +11,7 @@ use super::partition::{NO_LEADER, Next, PartitionId};
 use super::pool::{Batch, BatchId, Stage};
 use super::producer::Producer;
 use super::request::{HEAD_BYTES, Kind, Request};
-use crate::net::PollSet;
+use crate::net::{Peer, PollSet};
 use crate::wire::message::{
     API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiKey, ApiVersionsRequest, InitProducerIdRequest, ProduceRequest,
     RequestHeader, TopicRef,
@@ -39,9 +39,24 @@ impl Producer {
         for index in 0..self.brokers.len() {
             self.check_time(index);
             self.connect(index);
-            self.ask_identity(index);
-            while self.form(index) {}
+            if self.may_send(index) {
+                self.ask_identity(index);
+                while self.form(index) {}
+            }
             self.write(index);
+        }
+    }
+
+    /// Whether new requests may leave: not while the login is renewed.
+    fn may_send(&mut self, index: usize) -> bool {
+        let now_ms = self.now_ms;
+        match self.brokers.get_mut(index).map(|broker| broker.may_send(now_ms)) {
+            Some(Ok(may)) => may,
+            Some(Err(_)) => {
+                self.lose(index);
+                false
+            }
+            None => false,
         }
     }
 
@@ -98,13 +113,15 @@ impl Producer {
         let Some(broker) = self.brokers.get_mut(index) else { return };
         if broker.phase == Phase::Idle && broker.wanted && broker.retry_at_ms <= now_ms {
             let snapshot = self.metadata.latest();
-            let addrs = snapshot.broker(broker.node).map_or(&[][..], |b| &b.addrs);
+            let (host, addrs) =
+                snapshot.broker(broker.node).map_or(("", &[][..]), |b| (b.host.as_str(), b.addrs.as_slice()));
             let Some(addr) = addrs.get(broker.attempt % addrs.len().max(1)) else {
                 broker.retry_at_ms = now_ms.saturating_add(broker.backoff.failed());
                 return self.metadata.report_unreachable();
             };
             broker.attempt = broker.attempt.wrapping_add(1);
-            if broker.connect(*addr, now_ms).is_err() {
+            let peer = Peer { addr: *addr, host, security: self.metadata.security() };
+            if broker.connect(&peer, now_ms).is_err() {
                 return self.lose(index);
             }
         }

@@ -67,8 +67,12 @@ pub(crate) struct Planned {
 impl Control {
     /// Brings the application up; `None` when it was asked to close before it ran.
     pub(super) fn bring_up(&mut self, with: BringUp) -> Result<Option<Running>, RunError> {
+        if !self.await_token()? {
+            return Ok(None);
+        }
         let Some(topics) = self.await_topics()? else { return Ok(None) };
         let handle = self.connect()?;
+        self.give_tokens_to(&handle);
         let Some(admin) = self.administrator(&handle)? else { return Ok(None) };
         let largest = self.largest_message(&admin, &topics)?;
         let plan = self.plan(&with, &topics, largest)?;
@@ -103,6 +107,7 @@ impl Control {
     fn connect(&self) -> Result<Arc<Handle>, RunError> {
         let settings = &self.settings;
         let mut user = settings.control_plane.clone();
+        user.extend(settings.security.iter().cloned());
         user.push(("bootstrap.servers".to_owned(), settings.bootstrap.clone()));
         user.push(("max.poll.interval.ms".to_owned(), settings.max_poll_interval_ms.to_string()));
         let instance = user.iter().find(|(key, _)| key == "group.instance.id").map(|(_, value)| value.clone());
@@ -120,6 +125,7 @@ impl Control {
 
     /// One round of the metadata connection while nothing else runs.
     pub(super) fn metadata_round(&mut self, most_ms: i64) -> Result<(), RunError> {
+        self.refresh_token();
         let now = self.clock.mono_ms();
         self.polls.clear();
         let until = self.metadata_client.prepare(&mut self.polls, now);
@@ -237,6 +243,7 @@ impl Control {
             restores: !stores.is_empty(),
             global_tables: 0,
             brokers: count(self.metadata.latest().brokers.len()).max(1),
+            tls: self.metadata.security().is_tls(),
             max_message_bytes,
         }
     }
@@ -246,7 +253,7 @@ impl Control {
         let bootstrap: Vec<String> =
             self.settings.bootstrap.split(',').map(|server| server.trim().to_owned()).collect();
         loop {
-            match ask_offered(&bootstrap, &self.settings.client_id, ASK) {
+            match ask_offered(&bootstrap, self.metadata.security(), &self.settings.client_id, ASK) {
                 Ok(offered) => return Ok(Some(Admin::new(Arc::clone(handle), offered, ASK))),
                 Err(fault) => {
                     self.board.wait_for(Some(format!("no broker tells what it offers ({fault}); trying again")))

@@ -18,14 +18,15 @@ use crate::base::id::TaskId;
 use crate::budget::Governor;
 use crate::client::admin::Admin;
 use crate::client::membership::{Epoch, Membership, MembershipEvent};
-use crate::client::{MetadataClient, SharedMetadata};
+use crate::client::{MetadataClient, Reach, SharedMetadata};
+use crate::ffi::kafka::Handle;
 use crate::net::PollSet;
 use crate::observe::Observed;
 use crate::topology::Topology;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -118,6 +119,12 @@ pub(crate) struct Control {
     pub(crate) epoch: Option<Epoch>,
     /// Whether the failure handler was asked about what ends the application.
     pub(crate) asked: bool,
+    /// Where new tokens go besides the data path.
+    pub(crate) token_handle: Weak<Handle>,
+    /// The last attempt to get a token failed, and that is what the application is shown to wait for.
+    pub(crate) token_fault: bool,
+    /// The brokers' refusal is what the application is shown to wait for.
+    pub(crate) refused: bool,
 }
 
 impl Control {
@@ -148,6 +155,7 @@ impl Control {
     fn serve(&mut self, running: &mut Running) -> Result<(), RunError> {
         while !self.closing() {
             self.metadata_round(POLL_MS)?;
+            self.show_refusal();
             self.answer_commits(running);
             while let Some(event) = running.deferred.pop_front().or_else(|| running.membership.poll(Duration::ZERO)) {
                 self.on_event(running, event)?;
@@ -158,6 +166,21 @@ impl Control {
             running.purge.turn(&running.admin, now);
         }
         Ok(())
+    }
+
+    /// Brokers that refuse this process while it runs (a password was changed, a certificate has expired) are shown.
+    fn show_refusal(&mut self) {
+        match self.metadata.reach() {
+            Reach::Unreachable { last, .. } if last.is_refusal() && !self.refused => {
+                self.refused = true;
+                self.board.wait_for(Some(format!("no broker lets this process in ({last}); trying again")));
+            }
+            Reach::Reachable if self.refused => {
+                self.refused = false;
+                self.board.wait_for(None);
+            }
+            _ => {}
+        }
     }
 
     /// A thread whose turn lasts longer than `max.poll.interval.ms` holds its partitions without progress: the process

@@ -35,6 +35,8 @@ mod stream;
 #[cfg(target_os = "linux")]
 mod tasks;
 #[cfg(target_os = "linux")]
+mod token;
+#[cfg(target_os = "linux")]
 mod topics;
 #[cfg(target_os = "linux")]
 mod turn;

@@ -1,9 +1,14 @@
 //! What the threads need to know of the user's settings, parsed and checked.
 use super::failure::{DeserializationHandler, FailureHandler};
+use crate::base::token::OauthToken;
 use crate::topology::OffsetReset;
 use crate::wire::Compression;
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Gives a new token; called by the control thread.
+pub(crate) type OauthCallback = dyn Fn() -> Result<OauthToken, Box<dyn Error + Send + Sync>> + Send + Sync;
 
 /// Settings of one application. Times are milliseconds; names in the comments are Kafka's.
 #[derive(Clone)]
@@ -46,6 +51,10 @@ pub(crate) struct Settings {
     pub(crate) topic_configs: Vec<(String, String)>,
     /// Settings handed to the control plane as they are, in librdkafka's names.
     pub(crate) control_plane: Vec<(String, String)>,
+    /// Security settings in librdkafka's names: for both planes.
+    pub(crate) security: Vec<(String, String)>,
+    /// Gives tokens for OAUTHBEARER.
+    pub(crate) oauth_token: Option<Arc<OauthCallback>>,
     /// Whether the allocator counts the calls of stream threads.
     pub(crate) count_allocations: bool,
     /// Asked for each record that cannot be decoded.

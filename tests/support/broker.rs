@@ -34,13 +34,15 @@ pub struct Options {
     pub heap_mib: usize,
     /// All JIT levels: slower to warm up, needed where a rate is measured.
     pub full_jit: bool,
-    /// More lines of `server.properties`; the last of a key wins.
+    /// More lines of `server.properties`; the last of a key wins, `{port}` and `{controller}` are the node's own.
     pub settings: Vec<(String, String)>,
+    /// More arguments of the tool that formats a node's directory.
+    pub format: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { brokers: 1, heap_mib: 512, full_jit: false, settings: Vec::new() }
+        Self { brokers: 1, heap_mib: 512, full_jit: false, settings: Vec::new(), format: Vec::new() }
     }
 }
 
@@ -99,7 +101,7 @@ impl Cluster {
         let ports = free_ports(2 * options.brokers);
         let nodes: Vec<_> =
             (0..options.brokers).map(|i| Mutex::new(Node::new(i, &dir, &ports, jars, options))).collect();
-        let formats: Vec<_> = nodes.iter().map(|node| format(&node.lock().unwrap().dir, jars)).collect();
+        let formats: Vec<_> = nodes.iter().map(|node| format(&node.lock().unwrap().dir, jars, options)).collect();
         for mut format in formats {
             assert!(format.wait().unwrap().success(), "kafka's storage tool failed: {}", dir.display());
         }
@@ -253,17 +255,19 @@ fn properties(index: usize, dir: &Path, ports: &[u16], options: &Options) -> Str
     )
     .unwrap();
     for (key, value) in &options.settings {
+        let value = value.replace("{port}", &port.to_string()).replace("{controller}", &controller.to_string());
         writeln!(text, "{key}={value}").unwrap();
     }
     text
 }
 
-fn format(node: &Path, jars: &Path) -> Child {
+fn format(node: &Path, jars: &Path, options: &Options) -> Child {
     let command = java(jars, 128, false);
     Command::new(&command[0])
         .args(&command[1..])
         .args(["kafka.tools.StorageTool", "format", "-t", "plimsoll-test-cluster0", "-c"])
         .arg(node.join("server.properties"))
+        .args(&options.format)
         .stdout(std::fs::File::create(node.join("format.log")).unwrap())
         .stderr(Stdio::null())
         .spawn()

@@ -1,5 +1,6 @@
 //! What tests share: a real Apache Kafka on loopback ([`broker`]) and librdkafka as the oracle that writes, reads and
-//! administers topics independently of the engine ([`oracle`]), many records ([`load`]).
+//! administers topics independently of the engine ([`oracle`]), many records ([`load`]), a broker behind TLS and SASL
+//! ([`secured`]) with its certificates ([`certs`]).
 //!
 //! ```ignore
 //! mod support;
@@ -17,8 +18,10 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod broker;
+pub mod certs;
 pub mod load;
 pub mod oracle;
+pub mod secured;
 
 use std::io::Write as _;
 use std::sync::OnceLock;

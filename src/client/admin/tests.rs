@@ -5,6 +5,7 @@ use crate::client::test_admin::admin;
 use crate::ffi::kafka_admin::probe::{GroupState, OffsetOf};
 use crate::ffi::kafka_conf::HandleSettings;
 use crate::ffi::kafka_mock::MockCluster;
+use crate::net::Security;
 use crate::support;
 
 fn new<'a>(name: &'a str, partitions: u32, configs: &'a [(String, String)]) -> NewTopic<'a> {
@@ -80,7 +81,7 @@ fn what_the_mock_cluster_lacks_is_known_before_it_is_tried() {
 
 #[test]
 fn an_unreachable_broker_is_an_error_within_the_deadline() {
-    assert!(ask_offered(&["127.0.0.1:1".to_owned()], "c", Duration::from_secs(1)).is_err());
+    assert!(ask_offered(&["127.0.0.1:1".to_owned()], &Security::default(), "c", Duration::from_secs(1)).is_err());
     let user = [("bootstrap.servers".to_owned(), "127.0.0.1:1".to_owned())];
     let settings = HandleSettings {
         user: &user,

@@ -5,7 +5,7 @@
 use super::{FetcherSettings, Slot};
 use crate::arena::FrameBuf;
 use crate::client::Broker;
-use crate::net::{Backoff, Link, NetError, jitter_seed};
+use crate::net::{Backoff, Link, NetError, Peer, Security, jitter_seed};
 use crate::wire::message::{API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiKey, ApiVersionsRequest, RequestHeader};
 use crate::wire::{WireError, message::ApiVersionsResponse};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(super) const REQUEST_HEADER_BYTES: usize = 128;
 pub(super) enum Phase {
     /// Nothing; connect again when there is something to fetch, not before `retry_at`.
     Down,
-    /// Connecting, until `deadline`. SASL will have its phase behind this one.
+    /// Connecting, until `deadline`: TLS and the login included.
     Connecting,
     /// ApiVersions is on its way, in this version, until `deadline`.
     Versions(i16),
@@ -87,9 +87,25 @@ pub(super) struct FetchBroker {
     pub(super) epochs: Option<i16>,
     /// Why the last connection was given up.
     pub(super) last_fault: Option<LinkFault>,
+    host: String,
     addrs: Vec<SocketAddr>,
     addr: usize,
     backoff: Backoff,
+}
+
+impl LinkFault {
+    /// Whether settings or certificates have to change first: see [`NetError::is_refusal`].
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Net(error) if error.is_refusal())
+    }
+
+    /// The pause before the next attempt, longer with each failure.
+    pub(crate) fn pause(&self, backoff: &mut Backoff) -> i64 {
+        match self {
+            Self::Net(error) => backoff.failed_by(error),
+            Self::Wire(_) => backoff.failed(),
+        }
+    }
 }
 
 impl FetchBroker {
@@ -113,6 +129,7 @@ impl FetchBroker {
             asked_version: 0,
             epochs: None,
             last_fault: None,
+            host: String::new(),
             addrs: Vec::new(),
             addr: 0,
             backoff: Backoff::new(
@@ -126,9 +143,10 @@ impl FetchBroker {
     /// Takes over where the broker listens. Answers whether it moved, so that the present connection is of no use.
     pub(super) fn set_addrs(&mut self, broker: &Broker) -> bool {
         let new = broker.addrs.get(..MAX_ADDRS).unwrap_or(&broker.addrs);
-        if self.addrs == new {
+        if self.addrs == new && self.host == broker.host {
             return false;
         }
+        self.host.clone_from(&broker.host);
         self.addrs.clear();
         self.addrs.extend_from_slice(new);
         self.addr = 0;
@@ -136,12 +154,17 @@ impl FetchBroker {
     }
 
     /// Starts a connection attempt, to the next of the broker's addresses.
-    pub(super) fn connect(&mut self, now_ms: i64, settings: &FetcherSettings) -> Result<(), LinkFault> {
+    pub(super) fn connect(
+        &mut self,
+        now_ms: i64,
+        settings: &FetcherSettings,
+        security: &Security,
+    ) -> Result<(), LinkFault> {
         let Some(addr) = self.addrs.get(self.addr) else { return Err(NetError::NotConnected.into()) };
         self.addr = (self.addr + 1) % self.addrs.len().max(1);
         self.phase = Phase::Connecting;
         self.deadline = now_ms.saturating_add(settings.connect_timeout_ms);
-        self.link.connect(*addr)?;
+        self.link.connect(&Peer { addr: *addr, host: &self.host, security })?;
         Ok(())
     }
 
@@ -214,7 +237,7 @@ impl FetchBroker {
 
     /// Gives the connection up and answers the buffer it had. The next attempt waits, longer with each failure.
     pub(super) fn disconnect(&mut self, fault: LinkFault, now_ms: i64) -> Option<FrameBuf> {
-        self.retry_at = now_ms.saturating_add(self.backoff.failed());
+        self.retry_at = now_ms.saturating_add(fault.pause(&mut self.backoff));
         self.last_fault = Some(fault);
         self.hang_up()
     }

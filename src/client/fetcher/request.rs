@@ -45,6 +45,9 @@ pub(super) fn send(
     if broker.phase != Phase::Idle || broker.throttled_until > now_ms {
         return Ok(());
     }
+    if !broker.link.may_send(now_ms)? {
+        return Ok(()); // the login is renewed first
+    }
     let left_out = choose(broker, slots, pool, now_ms);
     let Some(first) = broker.asked.first().and_then(|asked| slots.get(asked.slot)) else { return Ok(()) };
     // Ids tell a topic from a later one of the same name; but they must be known of all of them.

@@ -79,7 +79,9 @@ impl Fetcher {
         }
         let (phase, due) = (broker.phase, broker.retry_at <= now_ms);
         match phase {
-            Phase::Down if due && self.is_wanted(at) => self.brokers[at].connect(now_ms, &self.settings),
+            Phase::Down if due && self.is_wanted(at) => {
+                self.brokers[at].connect(now_ms, &self.settings, self.metadata.security())
+            }
             Phase::Idle => {
                 self.send(at, now_ms)?;
                 let broker = &mut self.brokers[at];

@@ -5,6 +5,7 @@ use crate::client::offered::ask_offered;
 use crate::ffi::kafka_admin::probe::GroupState;
 use crate::ffi::kafka_conf::HandleSettings;
 use crate::ffi::kafka_mock::MockCluster;
+use crate::net::Security;
 use crate::support;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -110,7 +111,8 @@ fn two_members_share_a_group_and_a_late_commit_is_refused() {
     assert!(now > early);
     assert!(matches!(first.commit(early, &late), Err(CommitRefused::StaleEpoch { .. })));
 
-    let offered = ask_offered(&[kafka.bootstrap().to_owned()], "plimsoll-test", PATIENCE).unwrap();
+    let offered =
+        ask_offered(&[kafka.bootstrap().to_owned()], &Security::default(), "plimsoll-test", PATIENCE).unwrap();
     let view = Admin::new(Arc::clone(&first.handle), offered, PATIENCE).group(&group).unwrap();
     assert_eq!(view.state, GroupState::Stable);
     for assignment in [&kept, &moved] {

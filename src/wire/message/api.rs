@@ -65,7 +65,7 @@ apis! {
     13 LeaveGroup flexible 4;
     14 SyncGroup flexible 4;
     15 DescribeGroups flexible 5;
-    17 SaslHandshake flexible 32767;
+    17 SaslHandshake flexible 32767 speaks 1 to 1;
     18 ApiVersions flexible 3 speaks 0 to 4;
     19 CreateTopics flexible 5;
     20 DeleteTopics flexible 4;
@@ -77,7 +77,7 @@ apis! {
     26 EndTxn flexible 3;
     28 TxnOffsetCommit flexible 3;
     32 DescribeConfigs flexible 4;
-    36 SaslAuthenticate flexible 2;
+    36 SaslAuthenticate flexible 2 speaks 1 to 1;
     37 CreatePartitions flexible 2;
     42 DeleteGroups flexible 2;
     60 DescribeCluster flexible 0;

@@ -14,6 +14,7 @@ mod list_offsets;
 mod metadata;
 mod offset_for_leader_epoch;
 mod produce;
+mod sasl;
 #[cfg(test)]
 mod tests;
 mod topics;
@@ -34,4 +35,7 @@ pub(crate) use offset_for_leader_epoch::{
     EpochEnd, EpochQuery, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, OffsetForLeaderEpochWriter,
 };
 pub(crate) use produce::{ProduceRequest, ProduceResponse, ProduceTail, ProduceWriter, ProducedPartition, RecordError};
+pub(crate) use sasl::{
+    SASL_VERSION, SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+};
 pub(crate) use topics::{CurrentLeader, NodeEndpoint, TopicRef};
