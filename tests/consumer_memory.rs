@@ -8,6 +8,8 @@
 #[path = "../src/base"]
 mod base {
     pub(crate) mod partition;
+    pub(crate) mod secret;
+    pub(crate) mod token;
 }
 #[path = "../src/ffi"]
 mod ffi {

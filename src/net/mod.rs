@@ -36,10 +36,11 @@ pub(crate) use conn::{Conn, ConnState};
 pub(crate) use error::NetError;
 pub(crate) use link::Link;
 pub(crate) use poll::{Interest, PollSet, Ready, Token, Waker};
-#[cfg(test)]
-pub(crate) use sasl::Mechanism;
-pub(crate) use sasl::{SaslFault, TokenCallback, TokenNews};
+pub(crate) use sasl::TokenNews;
+#[cfg(all(test, feature = "ssl"))]
+pub(crate) use sasl::{Mechanism, SaslFault, TokenCallback};
 #[cfg(test)]
 pub(crate) use security::tests::plain;
-pub(crate) use security::{Peer, Security, SecurityError};
+pub(crate) use security::{Peer, Security};
+#[cfg(feature = "ssl")]
 pub(crate) use tls_fault::TlsFault;

@@ -13,6 +13,8 @@ use std::fmt;
 
 /// Longest frame either way: a message and what is around it.
 const MAX_FRAME_BYTES: usize = MAX_MESSAGE_BYTES + 4_096;
+/// Bytes of a request beside its message.
+const HEADER_BYTES: usize = 128;
 /// `client.id` of these requests.
 const CLIENT_ID: &str = "plimsoll";
 
@@ -48,7 +50,7 @@ impl Drop for Login {
 impl Login {
     /// Starts a login; its first request has this correlation id.
     pub(in crate::net) fn start(credentials: &Credentials, correlation_id: i32) -> Result<Self, NetError> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(HEADER_BYTES);
         let mechanism = credentials.mechanism().name();
         let header = header(ApiKey::SaslHandshake, correlation_id);
         SaslHandshakeRequest { mechanism }.write(&mut out, &header).map_err(unreadable)?;
@@ -99,7 +101,9 @@ impl Login {
                 }
             }
         }
-        self.out.clear();
+        // A new buffer rather than a larger one, so that no copy of a secret is left behind.
+        self.out.fill(0);
+        self.out = Vec::with_capacity(HEADER_BYTES + self.message.len());
         self.sent = 0;
         let header = header(ApiKey::SaslAuthenticate, next()?);
         SaslAuthenticateRequest { message: &self.message }.write(&mut self.out, &header).map_err(unreadable)?;

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn requests_have_the_bytes_of_version_1() {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(64);
         SaslHandshakeRequest { mechanism: "PLAIN" }.write(&mut out, &header(ApiKey::SaslHandshake)).unwrap();
         assert_eq!(out, b"\0\0\0\x12\0\x11\0\x01\0\0\0\x07\0\x01c\0\x05PLAIN");
         out.clear();
