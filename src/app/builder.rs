@@ -135,8 +135,8 @@ impl<L> AppBuilder<L> {
         self
     }
 
-    /// Gives tokens for `sasl.mechanism=OAUTHBEARER`. Called on the control thread, never on one that processes records,
-    /// before the first connection and again after four fifths of a token's life; it may ask an identity provider, but
+    /// Gives tokens for `sasl.mechanism=OAUTHBEARER`. Called on the control thread, never on one that processes
+    /// records, before the first connection and again after four fifths of a token's life; it may ask an identity provider, but
     /// should answer within seconds. An error is shown by [`App::waiting_for`] and tried again with growing pauses.
     ///
     /// ```no_run
