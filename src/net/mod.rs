@@ -1,7 +1,7 @@
 //! Sockets for the data path: a poll set with its waker, non-blocking connections, and the framing that every
 //! connection to a broker shares.
 //!
-//! Owns: file descriptors, their socket options, TLS sessions, logins, and the bytes of requests that have not left yet.
+//! Owns: file descriptors, their socket options, TLS sessions, logins, and the bytes of requests that have not left.
 //! Invariant: nothing here blocks except [`BlockingCall`], and nothing here keeps a clock: time comes from the caller.
 //! Bound: a [`PollSet`] holds at most [`PollSet::MAX`] connections; a [`Link`] holds one staging buffer of fixed
 //! capacity and reads only into buffers that its caller gives it; a TLS session adds

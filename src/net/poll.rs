@@ -69,20 +69,13 @@ impl Waker {
     }
 }
 
-/// One connection that is waited for.
-#[derive(Debug)]
-struct Entry {
-    fd: Arc<OwnedFd>,
-    interest: Interest,
-    /// There is something to read whatever the descriptor says.
-    buffered: bool,
-}
-
 /// The connections that a thread waits for in one turn.
 #[derive(Debug)]
 pub(crate) struct PollSet {
     waker: Waker,
-    entries: Vec<Entry>,
+    entries: Vec<(Arc<OwnedFd>, Interest)>,
+    /// For each of them, whether there is something to read whatever the descriptor says.
+    buffered: Vec<bool>,
     ready: Vec<Ready>,
 }
 
@@ -94,7 +87,12 @@ impl PollSet {
 
     /// Makes an empty set with its waker. All memory it will ever need is taken here.
     pub(crate) fn new() -> Result<Self, NetError> {
-        Ok(Self { waker: Waker::new()?, entries: Vec::with_capacity(Self::MAX), ready: Vec::with_capacity(Self::MAX) })
+        Ok(Self {
+            waker: Waker::new()?,
+            entries: Vec::with_capacity(Self::MAX),
+            buffered: Vec::with_capacity(Self::MAX),
+            ready: Vec::with_capacity(Self::MAX),
+        })
     }
 
     /// A handle that ends this set's waits.
@@ -105,6 +103,7 @@ impl PollSet {
     /// Forgets all connections, their tokens and what was ready.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        self.buffered.clear();
         self.ready.clear();
     }
 
@@ -125,7 +124,8 @@ impl PollSet {
         if place >= Self::MAX {
             return Err(NetError::PollSetFull { limit: Self::MAX });
         }
-        self.entries.push(Entry { fd: Arc::clone(fd), interest, buffered });
+        self.entries.push((Arc::clone(fd), interest));
+        self.buffered.push(buffered);
         self.ready.push(Ready::default());
         // MAX is far below u16::MAX.
         Ok(Token(u16::try_from(place).unwrap_or(u16::MAX)))
@@ -160,11 +160,11 @@ impl PollSet {
         let waker = self.waker.clone();
         // Place 0 is the waker's; places after the last connection repeat it and are not waited for.
         let mut fds: [PollFd<'_>; N] = array::from_fn(|i| match i.checked_sub(1).and_then(|i| self.entries.get(i)) {
-            Some(entry) => PollFd::new(&entry.fd, entry.interest.flags()),
+            Some((fd, interest)) => PollFd::new(fd, interest.flags()),
             None => PollFd::new(&waker.0.fd, PollFlags::IN),
         });
         let used = &mut fds[..=self.entries.len()];
-        let timeout = if self.entries.iter().any(|entry| entry.buffered) { Some(Duration::ZERO) } else { timeout };
+        let timeout = if self.buffered.contains(&true) { Some(Duration::ZERO) } else { timeout };
         let limit = timeout.map(|t| Timespec {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: t.subsec_nanos().into(),
@@ -175,10 +175,10 @@ impl PollSet {
             Err(Errno::INTR) => return Ok(()),
             Err(errno) => return Err(NetError::Io { op: "poll", errno }),
         }
-        for ((ready, entry), fd) in self.ready.iter_mut().zip(&self.entries).zip(&used[1..]) {
+        for ((ready, buffered), fd) in self.ready.iter_mut().zip(&self.buffered).zip(&used[1..]) {
             let got = fd.revents();
             let ended = got.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
-            ready.readable = ended || entry.buffered || got.contains(PollFlags::IN);
+            ready.readable = ended || *buffered || got.contains(PollFlags::IN);
             ready.writable = ended || got.contains(PollFlags::OUT);
         }
         if !used[0].revents().is_empty() {
