@@ -14,7 +14,7 @@ pub(super) fn encode(bytes: &[u8], into: &mut Vec<u8>) {
 
 /// The bytes behind `text`; `None` when it is not padded base 64.
 pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    if text.len() % 4 != 0 {
+    if !text.len().is_multiple_of(4) {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -189,7 +189,8 @@ impl Link {
     fn advance_by(&mut self, ready: Ready) -> Result<Ready, NetError> {
         let Some(conn) = &mut self.conn else { return Ok(Ready::default()) };
         if conn.state() == ConnState::Connecting {
-            if !ready.writable && !(conn.is_attached() && ready.readable) {
+            let moved = ready.writable || (conn.is_attached() && ready.readable);
+            if !moved {
                 return Ok(Ready::default());
             }
             conn.finish()?;
