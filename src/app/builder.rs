@@ -137,7 +137,8 @@ impl<L> AppBuilder<L> {
 
     /// Gives tokens for `sasl.mechanism=OAUTHBEARER`. Called on the control thread, never on one that processes
     /// records, before the first connection and again after four fifths of a token's life; it may ask an identity
-    /// provider, but should answer within seconds. An error is shown by [`App::waiting_for`] and tried again with growing pauses.
+    /// provider, but should answer within seconds. An error is shown by [`App::waiting_for`] and tried again with
+    /// growing pauses.
     ///
     /// ```no_run
     /// # use plimsoll::{OauthToken, prelude::*};
