@@ -69,6 +69,7 @@ pub(crate) fn default_settings(application_id: &str, bootstrap: &str) -> Setting
         request_timeout_ms: 30_000,
         fetch_max_wait_ms: 500,
         compression: Compression::None,
+        compression_levels: [Compression::Gzip, Compression::Lz4, Compression::Zstd].map(|codec| (codec, None)),
         replication_factor: -1,
         topic_configs: Vec::new(),
         control_plane: Vec::new(),

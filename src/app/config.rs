@@ -79,12 +79,18 @@ fn apply_known(settings: &mut Settings, key: &str, value: &str) -> Result<(), St
         "compression.type" => {
             settings.compression = match value {
                 "none" => Compression::None,
+                "gzip" => Compression::Gzip,
+                "snappy" => Compression::Snappy,
                 "lz4" => Compression::Lz4,
-                "gzip" | "snappy" | "zstd" => {
-                    return Err(StartError::NotOffered { what: format!("compression.type={value} for writing") });
-                }
-                _ => return Err(invalid(key, value, "none or lz4")),
+                "zstd" => Compression::Zstd,
+                _ => return Err(invalid(key, value, "none, gzip, snappy, lz4 or zstd")),
             };
+        }
+        "compression.gzip.level" => set_level(settings, Compression::Gzip, key, value, "1 to 9, or -1")?,
+        "compression.zstd.level" => set_level(settings, Compression::Zstd, key, value, "-131072 to 22")?,
+        "compression.lz4.level" => {
+            let expected = "9: of lz4 only the fast algorithm is written, which kafka's default names";
+            set_level(settings, Compression::Lz4, key, value, expected)?;
         }
         "replication.factor" => {
             settings.replication_factor = number(key, value, -1, "a count, or -1 for the broker's")?
@@ -104,6 +110,25 @@ fn apply_known(settings: &mut Settings, key: &str, value: &str) -> Result<(), St
             _ => return Err(invalid(key, value, "classic")),
         },
         _ => return Err(StartError::UnknownSetting { key: key.to_owned() }),
+    }
+    Ok(())
+}
+
+/// Notes a level of a codec; gzip's -1 is its default.
+fn set_level(
+    settings: &mut Settings,
+    codec: Compression,
+    key: &str,
+    value: &str,
+    expected: &'static str,
+) -> Result<(), StartError> {
+    let level: i32 = value.trim().parse().map_err(|_| invalid(key, value, expected))?;
+    let default = codec == Compression::Gzip && level == -1;
+    if !default && !codec.levels().is_some_and(|levels| levels.contains(&level)) {
+        return Err(invalid(key, value, expected));
+    }
+    if let Some(place) = settings.compression_levels.iter_mut().find(|(known, _)| *known == codec) {
+        place.1 = (!default).then_some(level);
     }
     Ok(())
 }
@@ -151,6 +176,23 @@ mod tests {
         assert_eq!(settings.task_timeout_ms, 0);
         assert_eq!((settings.commit_interval_ms, settings.max_task_idle_ms), (100, -1));
         assert_eq!(settings.reset, OffsetReset::Latest);
+        let levels =
+            [("compression.type", "zstd"), ("compression.zstd.level", "-7"), ("producer.compression.gzip.level", "-1")];
+        for (key, value) in levels {
+            apply(&mut settings, key, value).unwrap();
+        }
+        assert_eq!((settings.compression, settings.compression_level()), (Compression::Zstd, Some(-7)));
+        assert!(settings.compression_bytes() > 0);
+        apply(&mut settings, "compression.type", "gzip").unwrap();
+        assert_eq!((settings.compression, settings.compression_level()), (Compression::Gzip, None));
+        for (key, value) in [
+            ("compression.type", "brotli"),
+            ("compression.gzip.level", "10"),
+            ("compression.zstd.level", "23"),
+            ("compression.lz4.level", "12"),
+        ] {
+            assert!(refused(key, value).contains(key), "{key}={value}");
+        }
     }
 
     #[test]

@@ -234,6 +234,7 @@ fn first_demand(line: Line, settings: &Settings, topology: &Topology) -> Demand 
         brokers: 1,
         tls: tls_is_asked(settings),
         max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
+        compression_bytes: settings.compression_bytes(),
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Demand {
     pub(crate) tls: bool,
     /// Largest record batch that an input topic accepts (`max.message.bytes`), in bytes.
     pub(crate) max_message_bytes: u32,
+    /// What one thread's codec needs to compress the largest batch, beside its output.
+    pub(crate) compression_bytes: u64,
 }
 
 /// What the machine itself says, measured once at start.
@@ -69,6 +71,7 @@ impl Demand {
             brokers: 1,
             tls: false,
             max_message_bytes: 1_048_588,
+            compression_bytes: 0,
         }
     }
 

@@ -39,3 +39,4 @@ pub use row::{Row, RowId};
 pub(crate) use share::{Reserved, Shares};
 
 pub(crate) use sizes::Sizes;
+pub(crate) use table::MAX_BATCH_BYTES;

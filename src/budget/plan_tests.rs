@@ -135,6 +135,7 @@ fn random_demand(random: &mut fastrand::Rng) -> Demand {
         brokers: random.u32(1..=64),
         tls: random.bool(),
         max_message_bytes: random.u32(1_024..=16 << 20),
+        compression_bytes: random.u64(0..=4 << 20),
     }
 }
 

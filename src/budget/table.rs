@@ -12,7 +12,7 @@ pub(super) const MIN_FRAME_BYTES: u64 = 256 * KIB;
 pub(super) const MAX_FRAME_BYTES: u64 = MIB;
 /// Least and most bytes of a producer batch.
 pub(super) const MIN_BATCH_BYTES: u64 = 16 * KIB;
-pub(super) const MAX_BATCH_BYTES: u64 = MIB;
+pub(crate) const MAX_BATCH_BYTES: u64 = MIB;
 /// Frames of the restore thread.
 pub(super) const RESTORE_FRAMES: u64 = MIN_FRAMES as u64;
 /// Contexts of one thread that reads compressed batches: zstd 160 KiB, inflate 43 KiB, measured, rounded up.
@@ -21,7 +21,7 @@ pub(super) const DECOMPRESSION_BYTES: u64 = 256 * KIB;
 pub(super) const RESTORE_FIXED_BYTES: u64 = DECOMPRESSION_BYTES + STORE_BATCH_BYTES + 128 * KIB;
 /// Requests and the answer of one of the producer's connections: 6 x 8 KiB and 32 KiB, and what they note of batches.
 const REQUESTS_BYTES: u64 = 88 * KIB;
-/// Contexts of one thread that writes compressed batches: lz4's table 16 KiB and its scratch.
+/// Least contexts of one thread that writes: none, lz4 and snappy need less.
 const COMPRESSION_BYTES: u64 = 64 * KIB;
 /// A thread's stack as touched: 28 to 40 KiB measured, 80 KiB on RocksDB's two; and Rust's stack for signals.
 const STACK_BYTES: u64 = 56 * KIB;
@@ -218,8 +218,8 @@ pub(super) static PRODUCERS: [Spec; 3] = [
         "cannot be: a connection has as many requests on their way as it has buffers",
         |d| threads(d) * (64 * KIB + u64::from(d.brokers) * REQUESTS_BYTES + u64::from(d.outputs) * 256),
     ),
-    Spec::fixed(RowId::Compression, Some(Module::Producer), "threads x 64 KiB of contexts", WITHIN, |d| {
-        threads(d) * COMPRESSION_BYTES
+    Spec::fixed(RowId::Compression, Some(Module::Producer), "threads x contexts of the codec, 64 KiB or more", WITHIN, |d| {
+        threads(d) * d.compression_bytes.max(COMPRESSION_BYTES)
     }),
 ];
 

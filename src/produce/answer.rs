@@ -18,7 +18,7 @@ use crate::wire::message::{
 use crate::wire::{ErrorCode, WireError};
 
 /// The highest version of Produce that a producer without transactions has a use for; it names topics.
-const PRODUCE_UP_TO: i16 = 11;
+pub(super) const PRODUCE_UP_TO: i16 = 11;
 
 impl Producer {
     /// Moves one connection on after the wait.
@@ -69,6 +69,7 @@ impl Producer {
             Kind::Versions => self.take_versions(index, request.version, frame),
             Kind::Identity => self.take_identity(index, request.version, frame),
             Kind::Batches => self.take_produced(index, &mut request, frame),
+            Kind::Transaction(step) => self.take_step(index, step, request.version, frame),
         };
         if let Some(broker) = self.brokers.get_mut(index) {
             broker.recycle(request);
@@ -89,7 +90,11 @@ impl Producer {
             return produce.and(identity).map(|_| ());
         };
         self.quieten(index, answer.throttle_ms);
+        if let Some(txn) = self.txn.as_deref_mut() {
+            txn.told(answer.transaction_version);
+        }
         if let Some(broker) = self.brokers.get_mut(index) {
+            broker.offered = answer.offered;
             broker.phase = Phase::Ready { produce, identity };
             broker.backoff.succeeded();
         }
@@ -237,7 +242,7 @@ impl Producer {
     }
 
     /// Nothing more goes to this broker for so long.
-    fn quieten(&mut self, index: usize, throttle_ms: i32) {
+    pub(super) fn quieten(&mut self, index: usize, throttle_ms: i32) {
         let until = self.now_ms.saturating_add(i64::from(throttle_ms.max(0)));
         if let Some(broker) = self.brokers.get_mut(index).filter(|_| throttle_ms > 0) {
             broker.quiet_until_ms = broker.quiet_until_ms.max(until);

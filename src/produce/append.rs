@@ -50,6 +50,9 @@ impl Producer {
 
     #[cold]
     fn append_slow(&mut self, at: PartitionId, record: &OutRecord<'_>, slot: AckSlot) -> Result<(), AppendError> {
+        if let Some(txn) = &self.txn {
+            txn.takes_records().map_err(AppendError::Transaction)?;
+        }
         if let Some(error) = self.fatal_error(at) {
             return Err(error);
         }

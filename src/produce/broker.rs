@@ -9,6 +9,7 @@ use super::pool::BatchPool;
 use super::request::{HEAD_BYTES, Kind, PIECES, Request};
 use crate::base::limits::MAX_IN_FLIGHT;
 use crate::net::{Backoff, ConnState, Interest, Link, NetError, Peer, PollSet};
+use crate::wire::message::Offered;
 use std::io::IoSlice;
 
 /// Largest answer that is read. Requests are kept small enough for their answers to fit, but for answers that refuse
@@ -59,6 +60,8 @@ pub(super) struct Broker {
     pub(super) greeting: i16,
     /// The connection has ended by a refusal: TLS or the login.
     refused: bool,
+    /// The versions it speaks, once `Ready`.
+    pub(super) offered: Offered,
 }
 
 impl Broker {
@@ -81,6 +84,7 @@ impl Broker {
             wanted: false,
             greeting,
             refused: false,
+            offered: Offered::NOTHING,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong with a record, and how each of Kafka's error codes is met.
 use super::topics::OutTopic;
+use super::txn::TxnError;
 use crate::wire::ErrorCode;
 
 /// Why a record could not be appended. Nothing of the record was taken.
@@ -39,6 +40,9 @@ pub(crate) enum AppendError {
     /// An earlier record of the same slot was not delivered, or the producer cannot go on at all.
     #[error("an earlier record was not delivered: {0}")]
     Failed(ProduceError),
+    /// No transaction takes the record: none is open, or it must be aborted.
+    #[error("no transaction takes the record: {0}")]
+    Transaction(TxnError),
 }
 
 /// Why records were not delivered. The first one of a slot stays in it until the slot is reset.
@@ -103,6 +107,9 @@ pub(crate) enum Cause {
     /// The batch could not be compressed or rewritten.
     #[error("the batch cannot be encoded")]
     Encoding,
+    /// The transaction was aborted before the records had left.
+    #[error("the transaction was aborted before the records had left")]
+    Aborted,
     /// The producer was closed first.
     #[error("the producer was closed before the records were acknowledged")]
     Closed,
@@ -145,6 +152,7 @@ pub(super) fn class(answer: ErrorCode) -> Class {
         ErrorCode::ClusterAuthorizationFailed
         | ErrorCode::TransactionalIdAuthorizationFailed
         | ErrorCode::ProducerFenced
+        | ErrorCode::InvalidProducerIdMapping
         | ErrorCode::UnsupportedVersion => Class::Fatal,
         other if other.needs_metadata() || other == ErrorCode::UnknownLeaderEpoch => Class::Moved,
         other if other.is_retriable() => Class::Retry,
@@ -168,7 +176,7 @@ mod tests {
         assert_eq!(classes([7, 20]), [Class::Unclear; 2]);
         assert_eq!(classes([10, 18]), [Class::Split; 2]);
         assert_eq!(classes([45, 47, 59]), [Class::Sequence; 3]);
-        assert_eq!(classes([31, 35, 53, 90]), [Class::Fatal; 4]);
+        assert_eq!(classes([31, 35, 49, 53, 90]), [Class::Fatal; 5]);
         assert_eq!(classes([-1, 17, 29, 32, 87, 9_999]), [Class::Refused; 6]);
     }
 

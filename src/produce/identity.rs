@@ -4,8 +4,7 @@
 //! over a newer one with sequence 0. So raising the epoch for one partition (KIP-360) leaves the others alone, and a
 //! pair of epoch and sequence never names two batches.
 //!
-//! The place for transactions: a transactional producer asks its coordinator for the identity, raises the epoch only
-//! there, and adds the state of the transaction beside [`Standing`].
+//! A transactional producer gets its identity from its coordinator alone, which also raises the epoch: see `txn`.
 
 /// What the broker knows a producer by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

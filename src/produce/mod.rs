@@ -7,6 +7,11 @@
 //! moved leaders. Bound: the pool is the memory of the records and the back-pressure; a connection has fixed buffers.
 //! Called by the stream thread; nothing above this room and `client` knows the protocol.
 //!
+//! A limit of Kafka's own: a broker that restarts forgets a producer whose last records in a partition have timestamps
+//! older than `producer.id.expiration.ms` (a day), whenever they were written. A batch whose acknowledgement was lost in
+//! that restart and that is sent again is then taken twice. Nothing on this side can tell; raise the setting where old
+//! records are written.
+//!
 //! | file | what |
 //! | --- | --- |
 //! | `producer`, `settings`, `error` | the face: the turn, settings, what can go wrong |
@@ -14,6 +19,7 @@
 //! | `topics`, `partition`, `identity`, `sticky` | where records go, in which order, with which sequence |
 //! | `sender`, `broker`, `request` | connections, requests, what leaves when |
 //! | `answer`, `retry` | what became of the batches |
+//! | `txn` | transactions |
 mod ack;
 mod answer;
 mod append;
@@ -29,6 +35,7 @@ mod sender;
 mod settings;
 mod sticky;
 mod topics;
+mod txn;
 
 #[cfg(test)]
 mod tests;
@@ -40,3 +47,5 @@ pub(crate) use error::Cause;
 pub(crate) use producer::{OutRecord, Producer};
 pub(crate) use settings::ProducerSettings;
 pub(crate) use topics::OutTopic;
+#[allow(unused_imports)] // the face of transactions, for the engine's exactly-once
+pub(crate) use txn::{GroupMember, Step, Successor, TxnError, TxnOffset, TxnSettings, TxnState};

@@ -61,6 +61,8 @@ pub(super) struct Partition {
     pub(super) acked: bool,
     /// When that was the last time.
     acked_ms: i64,
+    /// The transaction of which the coordinator knows this partition to be a part (version 1).
+    pub(super) txn_serial: u32,
 }
 
 impl Partition {
@@ -81,6 +83,7 @@ impl Partition {
             acked_offset: -1,
             acked: false,
             acked_ms: 0,
+            txn_serial: 0,
         }
     }
 
@@ -135,6 +138,28 @@ impl Partition {
         let id = self.head?;
         self.remove(pool, id);
         Some(id)
+    }
+
+    /// Takes the sealed batches behind the last one that flies or may be written out of the order. Answers the first of
+    /// them, which leads to the others. The next batch gets the sequence that it had.
+    pub(super) fn cut_unsent(&mut self, pool: &mut BatchPool) -> Option<BatchId> {
+        let (mut kept, mut at) = (None, self.head);
+        while let Some(batch) = at.and_then(|id| pool.get(id)) {
+            if batch.stage == Stage::Flying || batch.unclear {
+                kept = at;
+            }
+            at = batch.next;
+        }
+        let first = match kept.and_then(|id| pool.get_mut(id)) {
+            Some(last) => last.next.take(),
+            None => self.head.take(),
+        };
+        self.tail = kept;
+        let stamp = first.and_then(|id| pool.get(id)).filter(|b| !b.outdated).and_then(|b| b.stamp);
+        if let Some(stamp) = stamp {
+            self.next_sequence = stamp.base_sequence;
+        }
+        first
     }
 
     /// Whether a batch may be sent to `node` now: it leads, and no other broker may still answer.

@@ -12,6 +12,7 @@ use super::partition::PartitionId;
 use super::pool::{BatchId, BatchPool, NoMemory};
 use super::settings::ProducerSettings;
 use super::topics::Topic;
+use super::txn::{Txn, TxnError, TxnSettings};
 use crate::client::SharedMetadata;
 use crate::net::{Backoff, PollSet, jitter_seed};
 use crate::wire::{BATCH_HEADER_BYTES, Compressor, ErrorCode, RawHeaders, WireError};
@@ -77,6 +78,9 @@ pub(crate) enum ProducerError {
     /// The codec cannot be written.
     #[error(transparent)]
     Codec(#[from] WireError),
+    /// The transactional id is too long.
+    #[error(transparent)]
+    Transaction(#[from] TxnError),
 }
 
 /// Smallest batch buffer: a header and a small record.
@@ -84,7 +88,7 @@ const LEAST_BATCH_BYTES: usize = BATCH_HEADER_BYTES + 64;
 /// Longest `client.id`, in bytes.
 const MOST_CLIENT_ID: usize = 1_024;
 
-/// An idempotent producer over a fixed pool of batches. One a stream thread.
+/// An idempotent producer over a fixed pool of batches, transactional if it was made so. One a stream thread.
 #[derive(Debug)]
 pub(crate) struct Producer {
     pub(super) settings: ProducerSettings,
@@ -99,6 +103,8 @@ pub(crate) struct Producer {
     pub(super) active: Vec<PartitionId>,
     pub(super) brokers: Vec<Broker>,
     pub(super) standing: Standing,
+    /// Of a transactional producer.
+    pub(super) txn: Option<Box<Txn>>,
     /// Pauses between attempts to get an identity; the pattern for those of partitions and brokers.
     pub(super) pause: Backoff,
     /// No batch can ever be written again.
@@ -140,7 +146,7 @@ impl Producer {
         let pool = BatchPool::new(settings.batch_bytes, settings.batches, settings.oversize_bytes)?;
         let buffers = pool.len();
         let section = settings.batch_bytes - BATCH_HEADER_BYTES;
-        let compressor = Compressor::new(settings.compression, section)?;
+        let compressor = Compressor::with_level(settings.compression, settings.compression_level, section)?;
         let seed = jitter_seed();
         let pause = Backoff::new(settings.retry_backoff_ms, settings.retry_backoff_max_ms, seed);
         Ok(Self {
@@ -153,6 +159,7 @@ impl Producer {
             active: Vec::with_capacity(buffers),
             brokers: Vec::new(),
             standing: Standing::Unknown { retry_at_ms: i64::MIN },
+            txn: None,
             pause,
             fatal: None,
             flushing: false,
@@ -165,6 +172,13 @@ impl Producer {
             stats: ProducerStats::default(),
             settings,
         })
+    }
+
+    /// Makes a new producer a transactional one.
+    pub(super) fn make_transactional(&mut self, settings: TxnSettings) -> Result<(), ProducerError> {
+        let _scope = scope(Module::Producer);
+        self.txn = Some(Box::new(Txn::new(settings, &self.settings, self.seed)?));
+        Ok(())
     }
 
     /// Opens an acknowledgement slot: one for each store and partition, one for each sink.

@@ -3,6 +3,7 @@
 //!
 //! Requests are pooled with their connection. Bound: [`HEAD_BYTES`] for the pieces; at most one batch a partition.
 use super::pool::{BatchId, BatchPool};
+use super::txn::Step;
 use std::io::IoSlice;
 
 /// Room for everything of a request but the batches.
@@ -19,6 +20,8 @@ pub(super) enum Kind {
     Identity,
     /// To write batches.
     Batches,
+    /// A step of a transaction.
+    Transaction(Step),
 }
 
 /// One request.

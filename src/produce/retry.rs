@@ -9,6 +9,7 @@ use super::partition::{NO_LEADER, PartitionId};
 use super::pool::{Batch, BatchId, Stage};
 use super::producer::Producer;
 use super::request::Kind;
+use super::txn::Step;
 use crate::wire::{ErrorCode, WireError};
 
 /// How often metadata is looked at while a partition waits for it, in milliseconds.
@@ -18,6 +19,9 @@ impl Producer {
     /// Ends a connection. What was on its way is sent again, in order, on the next one.
     pub(super) fn lose(&mut self, index: usize) {
         let Some(broker) = self.brokers.get_mut(index) else { return };
+        if let Some(txn) = self.txn.as_deref_mut() {
+            txn.lost_broker(broker.node);
+        }
         let (phase, idle) = (broker.phase, broker.oldest_ms().is_none());
         match phase {
             // Brokers close connections that nobody uses.
@@ -45,6 +49,7 @@ impl Producer {
             match request.kind {
                 Kind::Versions => {}
                 Kind::Identity => self.standing = Standing::Unknown { retry_at_ms: i64::MIN },
+                Kind::Transaction(step) => self.lost_step(step),
                 Kind::Batches => {
                     for id in &request.batches {
                         self.land_lost(*id, request.is_begun());
@@ -54,6 +59,14 @@ impl Producer {
             if let Some(broker) = self.brokers.get_mut(index) {
                 broker.recycle(request);
             }
+        }
+    }
+
+    /// The answer to a step of a transaction will not come.
+    fn lost_step(&mut self, step: Step) {
+        let now_ms = self.now_ms;
+        if let Some(txn) = self.txn.as_deref_mut() {
+            txn.lost_request(step, now_ms);
         }
     }
 
@@ -68,6 +81,9 @@ impl Producer {
     pub(super) fn refuse_oldest(&mut self, index: usize, bytes: usize) {
         let Some(broker) = self.brokers.get_mut(index) else { return };
         let Some(request) = broker.take_lost() else { return };
+        if let Kind::Transaction(step) = request.kind {
+            self.lost_step(step);
+        }
         for id in &request.batches {
             if let Some(at) = self.land(*id) {
                 self.fail_partition(at, Cause::AnswerTooLarge { bytes });
@@ -109,8 +125,18 @@ impl Producer {
             ErrorCode::UnknownProducerId => !partition.acked || forgotten_by_retention,
             _ => !partition.acked,
         };
+        // The epoch of a transaction is its coordinator's. (A broker that has forgotten the producer takes any sequence.)
+        let keeps_epoch = self.txn.is_some();
+        let nothing_lost = nothing_lost && (!keeps_epoch || code == ErrorCode::UnknownProducerId);
         if batch.unclear || !nothing_lost {
             return self.fail_partition(at, Cause::SequenceLost { code });
+        }
+        if keeps_epoch {
+            self.outdate_from(Some(id));
+            if let Some(partition) = self.partition_mut(at) {
+                partition.rewind_sequence(0);
+            }
+            return self.retry(id, at, code, false, true);
         }
         if let Some(used) = partition.identity {
             self.standing.outdate(used);
@@ -170,11 +196,14 @@ impl Producer {
             }
         }
         // Some of them may be written or may be missing: their sequence cannot be continued.
-        if let Some(used) = partition.identity {
+        if let (Some(used), None) = (partition.identity, &self.txn) {
             self.standing.outdate(used);
         }
         partition.forget();
         self.deactivate(at);
+        if self.txn.is_some() {
+            self.batches_failed(error);
+        }
     }
 
     /// Fails everything.
@@ -186,6 +215,9 @@ impl Producer {
 
     /// The producer can never write again.
     pub(super) fn fatal(&mut self, code: ErrorCode) {
+        if self.txn.is_some() {
+            return self.end_by_produce(code);
+        }
         self.fatal = Some(code);
         self.fail_all(Cause::Fatal { code });
     }
@@ -217,9 +249,11 @@ impl Producer {
     pub(super) fn next_deadline(&self) -> i64 {
         let soon = self.now_ms.saturating_add(METADATA_POLL_MS);
         let mut due = if self.awaits_topic { soon } else { i64::MAX };
-        if self.active.is_empty() {
+        let transaction = self.txn.as_ref().filter(|txn| txn.is_busy());
+        if self.active.is_empty() && transaction.is_none() {
             return due;
         }
+        due = due.min(transaction.map_or(i64::MAX, |txn| self.later(txn.retry_at_ms())));
         due = due.min(self.next_expiry_ms);
         if let Standing::Unknown { retry_at_ms } = self.standing {
             due = due.min(self.later(retry_at_ms));

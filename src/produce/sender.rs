@@ -35,12 +35,14 @@ const ACKS_ALL: i16 = -1;
 impl Producer {
     /// Connects, asks for what is missing, and sends what may leave, broker by broker.
     pub(super) fn serve_brokers(&mut self) {
+        self.plan_transaction();
         self.note_wanted();
         for index in 0..self.brokers.len() {
             self.check_time(index);
             self.connect(index);
             if self.may_send(index) {
                 self.ask_identity(index);
+                self.ask_transaction(index);
                 while self.form(index) {}
             }
             self.write(index);
@@ -78,9 +80,10 @@ impl Producer {
         if leaderless {
             self.metadata.request_refresh();
         }
+        self.note_coordinator();
     }
 
-    fn add_broker(&mut self, node: i32) {
+    pub(super) fn add_broker(&mut self, node: i32) {
         let _scope = scope(Module::Producer);
         if self.brokers.len() >= crate::base::limits::MAX_BROKERS {
             // A broker that is needed no longer makes room; else this one waits until one is.
@@ -162,7 +165,7 @@ impl Producer {
         let Standing::Unknown { retry_at_ms } = self.standing else { return };
         let Some(broker) = self.brokers.get_mut(index) else { return };
         let Phase::Ready { identity: version, .. } = broker.phase else { return };
-        if retry_at_ms > now_ms || self.active.is_empty() {
+        if retry_at_ms > now_ms || self.active.is_empty() || self.txn.is_some() {
             return;
         }
         let Some((mut request, correlation_id)) = broker.begin(Kind::Identity, version, now_ms) else { return };
@@ -195,9 +198,15 @@ impl Producer {
         }
         let Some(broker) = self.brokers.get_mut(index) else { return false };
         let node = broker.node;
+        // Transactions of version 2 need a version of their own.
+        let up_to = self.txn.as_ref().map_or(produce, |txn| txn.produce_up_to());
+        let produce = broker.offered.choose_up_to(ApiKey::Produce, up_to).unwrap_or(produce);
         let Some((mut request, correlation_id)) = broker.begin(Kind::Batches, produce, self.now_ms) else {
             return false;
         };
+        if let Some(txn) = self.txn.as_deref_mut() {
+            txn.batches_left();
+        }
         std::mem::swap(&mut request.batches, &mut self.picked);
         let client_id = &*self.settings.client_id;
         let header = RequestHeader { api: ApiKey::Produce, version: produce, correlation_id, client_id };
@@ -230,7 +239,8 @@ impl Producer {
         let Some(broker) = self.brokers.get(index) else { return 0 };
         let (node, cursor) = (broker.node, broker.cursor);
         let start = cursor.map_or(0, |last| self.active.partition_point(|at| *at <= last));
-        let (mut bytes, mut head, mut answer) = (0, self.settings.client_id.len() + 64, 64);
+        let transactional_id = self.txn.as_ref().map_or(0, |txn| txn.id().len());
+        let (mut bytes, mut head, mut answer) = (0, self.settings.client_id.len() + transactional_id + 64, 64);
         let mut topic = None;
         let mut last = None;
         for place in start..self.active.len() {
@@ -260,6 +270,9 @@ impl Producer {
     /// The batch that a partition can send to `node` now.
     fn sendable(&self, at: PartitionId, node: i32, partials: bool) -> Option<BatchId> {
         let partition = self.partition(at).filter(|p| p.may_send(node, self.now_ms))?;
+        if self.txn.as_ref().is_some_and(|txn| !txn.may_send(partition.txn_serial)) {
+            return None;
+        }
         match partition.next_to_send(&self.pool, self.now_ms) {
             Next::Sealed(id) => Some(id),
             Next::Open(id) => {
@@ -305,7 +318,7 @@ impl Producer {
             producer_id: identity.id,
             producer_epoch: identity.epoch,
             base_sequence: partition.take_sequence(batch.builder.count()),
-            transactional: false,
+            transactional: self.txn.is_some(),
         };
         if batch.stamp.is_none() {
             batch.builder.seal(&mut batch.bytes, &stamp, &mut self.compressor)?;
@@ -324,7 +337,8 @@ impl Producer {
         let at = |id: &BatchId| self.pool.get(*id).map(|b| b.at);
         let by_topic = |a: &BatchId, b: &BatchId| at(a).map(|at| at.topic) == at(b).map(|at| at.topic);
         let timeout_ms = i32::try_from(self.settings.request_timeout_ms).unwrap_or(i32::MAX);
-        let produce = ProduceRequest { transactional_id: None, acks: ACKS_ALL, timeout_ms };
+        let transactional_id = self.txn.as_ref().map(|txn| txn.id());
+        let produce = ProduceRequest { transactional_id, acks: ACKS_ALL, timeout_ms };
         let mut out = produce.begin(head, header, batches.chunk_by(by_topic).count());
         for group in batches.chunk_by(by_topic) {
             let name = group.first().and_then(at).map_or("", |at| self.topic_name(at.topic));

@@ -16,6 +16,8 @@ pub(crate) struct ProducerSettings {
     pub(crate) row: &'static str,
     /// Codec of the batches. Needs one buffer more of `batch_bytes` unless it is `None`.
     pub(crate) compression: Compression,
+    /// Level of the codec; `None`: Kafka's default.
+    pub(crate) compression_level: Option<i32>,
     /// How long a partial batch waits for more records. 0: it leaves when few requests are on their way, without a
     /// timer.
     pub(crate) linger_ms: i64,
@@ -44,6 +46,7 @@ impl ProducerSettings {
             oversize_bytes: 0,
             row: "producer batch pool",
             compression: Compression::None,
+            compression_level: None,
             linger_ms: 0,
             delivery_timeout_ms: 120_000,
             request_timeout_ms: 30_000,
@@ -60,6 +63,6 @@ impl ProducerSettings {
     pub(crate) fn bytes(&self, brokers: usize) -> usize {
         let pool = BatchPool::bytes(self.batch_bytes, self.batches, self.oversize_bytes);
         let buffers = self.batches + usize::from(self.oversize_bytes > self.batch_bytes);
-        pool + Compressor::bytes(self.compression, self.batch_bytes) + brokers * Broker::bytes(buffers)
+        pool + Compressor::bytes(self.compression, self.compression_level, self.batch_bytes) + brokers * Broker::bytes(buffers)
     }
 }

@@ -43,8 +43,8 @@ pub enum WireError {
         /// The checksum of the bytes.
         got: u32,
     },
-    /// A codec number that Kafka has not assigned, or one that is not written yet.
-    #[error("compression codec {codec} is not supported here: use none, lz4, or for reading also gzip, snappy or zstd")]
+    /// A codec number that Kafka has not assigned.
+    #[error("compression codec {codec} is not known: use none, gzip, snappy, lz4 or zstd")]
     UnknownCodec {
         /// Low three bits of the batch's attributes.
         codec: u8,

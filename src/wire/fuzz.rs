@@ -12,7 +12,7 @@ use super::message::*;
 const LIMIT: usize = 128 << 10;
 
 /// APIs whose responses are decoded.
-pub(crate) const APIS: [ApiKey; 8] = [
+pub(crate) const APIS: [ApiKey; 12] = [
     ApiKey::ApiVersions,
     ApiKey::Metadata,
     ApiKey::ListOffsets,
@@ -21,6 +21,10 @@ pub(crate) const APIS: [ApiKey; 8] = [
     ApiKey::InitProducerId,
     ApiKey::FindCoordinator,
     ApiKey::OffsetForLeaderEpoch,
+    ApiKey::AddPartitionsToTxn,
+    ApiKey::AddOffsetsToTxn,
+    ApiKey::EndTxn,
+    ApiKey::TxnOffsetCommit,
 ];
 
 /// What decoding needs, made once.
@@ -51,7 +55,7 @@ pub(crate) fn run(state: &mut State, input: &[u8]) {
         0 => {
             let api = APIS[usize::from(*choice) % APIS.len()];
             let (low, high) = api.spoken().unwrap_or((0, 0));
-            let version = low + i16::from(choice / 8) % (high - low + 1);
+            let version = low + i16::from(choice / APIS.len() as u8) % (high - low + 1);
             response(api, version, bytes).and_then(|()| match api {
                 ApiKey::Fetch => fetched_batches(state, bytes, version),
                 _ => Ok(()),
@@ -101,6 +105,16 @@ pub(crate) fn response(api: ApiKey, version: i16, frame: &[u8]) -> Result<()> {
         ApiKey::FindCoordinator => drop(FindCoordinatorResponse::read(frame, version)?),
         ApiKey::OffsetForLeaderEpoch => {
             let mut response = OffsetForLeaderEpochResponse::read(frame, version)?;
+            while response.next()?.is_some() {}
+        }
+        ApiKey::AddPartitionsToTxn => {
+            let mut response = AddPartitionsToTxnResponse::read(frame, version)?;
+            while response.next()?.is_some() {}
+        }
+        ApiKey::AddOffsetsToTxn => drop(AddOffsetsToTxnResponse::read(frame, version)?),
+        ApiKey::EndTxn => drop(EndTxnResponse::read(frame, version)?),
+        ApiKey::TxnOffsetCommit => {
+            let mut response = TxnOffsetCommitResponse::read(frame, version)?;
             while response.next()?.is_some() {}
         }
         _ => {}
@@ -202,7 +216,7 @@ mod tests {
             ("response", api, Some(version)) => {
                 let at = APIS.iter().position(|known| known.name() == api)?;
                 let step = version.parse::<i16>().ok()? - APIS[at].spoken()?.0;
-                vec![0, at as u8 + 8 * step as u8]
+                vec![0, at as u8 + APIS.len() as u8 * step as u8]
             }
             ("request", ..) => return None,
             _ => return Some([vec![1, 0], bytes].concat()),

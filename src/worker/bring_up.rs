@@ -245,6 +245,7 @@ impl Control {
             brokers: count(self.metadata.latest().brokers.len()).max(1),
             tls: self.metadata.security().is_tls(),
             max_message_bytes,
+            compression_bytes: self.settings.compression_bytes(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! What the threads need to know of the user's settings, parsed and checked.
 use super::failure::{DeserializationHandler, FailureHandler};
 use crate::base::token::OauthToken;
+use crate::budget::MAX_BATCH_BYTES;
 use crate::topology::OffsetReset;
-use crate::wire::Compression;
+use crate::wire::{Compression, Compressor};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) fetch_max_wait_ms: i32,
     /// `compression.type` of the producer.
     pub(crate) compression: Compression,
+    /// `compression.gzip.level`, `compression.lz4.level` and `compression.zstd.level`: the codec's is used.
+    pub(crate) compression_levels: [(Compression, Option<i32>); 3],
     /// `replication.factor` of internal topics; -1 is the broker's default.
     pub(crate) replication_factor: i32,
     /// Settings of `topic.` for internal topics.
@@ -61,4 +64,17 @@ pub(crate) struct Settings {
     pub(crate) on_undecodable: Arc<DeserializationHandler>,
     /// Asked for each failure.
     pub(crate) on_failure: Arc<FailureHandler>,
+}
+
+impl Settings {
+    /// The level set for the codec of the producer.
+    pub(crate) fn compression_level(&self) -> Option<i32> {
+        self.compression_levels.iter().find(|(codec, _)| *codec == self.compression).and_then(|(_, level)| *level)
+    }
+
+    /// Bytes of one thread's contexts for compression, for the plan: those of the largest batch.
+    pub(crate) fn compression_bytes(&self) -> u64 {
+        let largest = usize::try_from(MAX_BATCH_BYTES).unwrap_or(usize::MAX);
+        Compressor::context_bytes(self.compression, self.compression_level(), largest) as u64
+    }
 }

@@ -103,6 +103,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
     let batches = sizes.batches_per_thread - usize::from(compresses);
     let producer_settings = ProducerSettings {
         compression: settings.compression,
+        compression_level: settings.compression_level(),
         linger_ms: settings.linger_ms,
         delivery_timeout_ms: settings.delivery_timeout_ms,
         topic_timeout_ms: settings.max_block_ms,

@@ -38,11 +38,20 @@ pub struct Options {
     pub settings: Vec<(String, String)>,
     /// More arguments of the tool that formats a node's directory.
     pub format: Vec<String>,
+    /// Levels of features that the cluster is formatted with, beside the defaults.
+    pub features: Vec<(String, u16)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { brokers: 1, heap_mib: 512, full_jit: false, settings: Vec::new(), format: Vec::new() }
+        Self {
+            brokers: 1,
+            heap_mib: 512,
+            full_jit: false,
+            settings: Vec::new(),
+            format: Vec::new(),
+            features: Vec::new(),
+        }
     }
 }
 
@@ -56,6 +65,13 @@ impl Options {
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
         self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The level of a feature, as `transaction.version`.
+    #[must_use]
+    pub fn feature(mut self, name: &str, level: u16) -> Self {
+        self.features.push((name.to_owned(), level));
         self
     }
 }
@@ -248,6 +264,7 @@ fn properties(index: usize, dir: &Path, ports: &[u16], options: &Options) -> Str
          share.coordinator.state.topic.replication.factor={factor}\n\
          share.coordinator.state.topic.min.isr=1\n\
          group.initial.rebalance.delay.ms=0\n\
+         transaction.abort.timed.out.transaction.cleanup.interval.ms=1000\n\
          group.min.session.timeout.ms=1000\n\
          log.segment.delete.delay.ms=1000\n",
         voters = voters.join(","),
@@ -268,6 +285,7 @@ fn format(node: &Path, jars: &Path, options: &Options) -> Child {
         .args(["kafka.tools.StorageTool", "format", "-t", "plimsoll-test-cluster0", "-c"])
         .arg(node.join("server.properties"))
         .args(&options.format)
+        .args(options.features.iter().flat_map(|(name, level)| ["--feature".to_owned(), format!("{name}={level}")]))
         .stdout(std::fs::File::create(node.join("format.log")).unwrap())
         .stderr(Stdio::null())
         .spawn()

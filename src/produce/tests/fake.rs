@@ -1,6 +1,7 @@
 //! A cluster of scripted brokers on loopback. They check leaders, sizes, sequences and epochs as Kafka's brokers do,
 //! and keep what was written; a script decides batch by batch whether something goes wrong.
 use super::bytes::{put, put_len, put_string};
+use super::coordinator::Coordinator;
 use super::log::Log;
 use crate::client::{Broker, MetadataSnapshot, PartitionInfo, SharedMetadata, TopicInfo, TopicState};
 use crate::wire::{BatchHeader, Reader};
@@ -65,6 +66,7 @@ pub(super) struct State {
     pub(super) versions: (i16, i16),
     /// Whether records are kept.
     pub(super) keep: bool,
+    pub(super) transactions: Coordinator,
 }
 
 pub(super) struct FakeCluster {
@@ -99,6 +101,7 @@ impl FakeCluster {
             requests: 0,
             versions: (4, 11),
             keep: true,
+            transactions: Coordinator { node: 1, epoch: -1, ..Coordinator::default() },
         }));
         let stop = Arc::new(AtomicBool::new(false));
         let (mut addrs, mut threads) = (Vec::new(), Vec::new());
@@ -189,6 +192,15 @@ fn serve(node: i32, listener: &TcpListener, state: &Arc<Mutex<State>>, stop: &Ar
     threads.into_iter().for_each(|t| t.join().unwrap());
 }
 
+/// Whether an InitProducerId request, of a flexible version, names a transactional id.
+fn frame_has_id(frame: &[u8]) -> bool {
+    let mut r = Reader::new(frame, false);
+    let header = (r.i16(), r.i16(), r.i32(), r.nullable_string());
+    r.set_flexible(header.1.unwrap() >= 2);
+    r.skip_tags().unwrap();
+    r.nullable_string().unwrap().is_some()
+}
+
 struct Connection<'a> {
     node: i32,
     stream: TcpStream,
@@ -244,7 +256,9 @@ impl Connection<'_> {
         let mut out = correlation.to_be_bytes().to_vec();
         match api {
             18 => self.api_versions(version, &mut out),
+            22 if frame_has_id(frame) => self.transaction((api, version), &mut r, &mut out)?,
             22 => self.init_producer_id(&mut out),
+            10 | 24..=28 => self.transaction((api, version), &mut r, &mut out)?,
             0 => {
                 r.set_flexible(version >= 9);
                 r.skip_tags().unwrap();
@@ -257,10 +271,20 @@ impl Connection<'_> {
 
     fn api_versions(&self, version: i16, out: &mut Vec<u8>) {
         let (versions, produce) = self.state.lock().unwrap().versions;
+        let level = self.state.lock().unwrap().transactions.level;
         let known = version <= versions;
         let flexible = known && version >= 3;
         put(out, &(if known { 0i16 } else { 35 }).to_be_bytes());
-        let ranges = [(0i16, 3i16, produce), (18, 0, versions), (22, 0, 4)];
+        let ranges = [
+            (0i16, 3i16, produce),
+            (10, 0, 3),
+            (18, 0, versions),
+            (22, 0, 4),
+            (24, 0, 3),
+            (25, 0, 4),
+            (26, 0, 5),
+            (28, 0, 5),
+        ];
         match flexible {
             true => out.push(ranges.len() as u8 + 1),
             false => put(out, &(ranges.len() as u32).to_be_bytes()),
@@ -272,7 +296,20 @@ impl Connection<'_> {
         if known && version >= 1 {
             put(out, &0i32.to_be_bytes());
         }
-        out.extend(flexible.then_some(0));
+        match flexible && level > 0 {
+            true => {
+                // One tag, 2, the finalized features: one, with its highest and lowest level and no tags.
+                put(out, &[1, 2, 26, 2]);
+                put_string(out, "transaction.version", true);
+                [level, 1].iter().for_each(|v| put(out, &v.to_be_bytes()));
+                out.push(0);
+            }
+            false => out.extend(flexible.then_some(0)),
+        }
+    }
+
+    fn transaction(&self, (api, version): (i16, i16), r: &mut Reader<'_>, out: &mut Vec<u8>) -> Option<()> {
+        self.state.lock().unwrap().transactions.handle(self.node, api, version, r, out)
     }
 
     fn init_producer_id(&self, out: &mut Vec<u8>) {
@@ -295,7 +332,7 @@ impl Connection<'_> {
             state.requests
         };
         let flexible = version >= 9;
-        r.nullable_string().unwrap();
+        let transactional = r.nullable_string().unwrap().is_some();
         assert_eq!(r.i16().unwrap(), -1, "all replicas acknowledge");
         r.i32().unwrap();
         out.extend(flexible.then_some(0));
@@ -311,7 +348,7 @@ impl Connection<'_> {
                 let partition = r.i32().unwrap();
                 let batch = r.nullable_bytes().unwrap().unwrap();
                 r.skip_tags().unwrap();
-                let act = self.batch(number, (&topic, partition), batch, version, out);
+                let act = self.batch((number, transactional), (&topic, partition), batch, version, out);
                 match act {
                     Act::HangUp => return None,
                     Act::Silence => return self.hold(),
@@ -330,7 +367,7 @@ impl Connection<'_> {
     /// Takes one batch and writes the answer to it.
     fn batch(
         &self,
-        request: usize,
+        (request, transactional): (usize, bool),
         (topic, partition): (&str, i32),
         batch: &[u8],
         version: i16,
@@ -351,6 +388,14 @@ impl Connection<'_> {
             count: header.count,
         };
         let act = (state.script)(&seen);
+        assert_eq!(header.attributes & 0x10 != 0, transactional);
+        let act = match act {
+            Act::Normal if transactional => match state.transactions.produced(topic, partition, version) {
+                0 => Act::Normal,
+                code => Act::Error(code),
+            },
+            act => act,
+        };
         state.seen.push(seen);
         let written = match act {
             Act::HangUp | Act::Silence | Act::Error(_) => (0, -1),

@@ -16,15 +16,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The control thread's part: keeps the metadata up to date.
-struct Control {
-    metadata: SharedMetadata,
+pub(super) struct Control {
+    pub(super) metadata: SharedMetadata,
     waker: Waker,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Control {
-    fn start(bootstrap: &str) -> Self {
+    pub(super) fn start(bootstrap: &str) -> Self {
         let metadata = SharedMetadata::new();
         let mut client = MetadataClient::new(MetadataSettings::new("plimsoll", bootstrap), metadata.clone());
         let mut polls = PollSet::new().unwrap();
@@ -132,7 +132,7 @@ fn mock(brokers: i32) -> MockCluster<'static, DefaultProducerContext> {
 #[test]
 fn the_mock_clusters_consumer_reads_what_was_written_byte_for_byte() {
     let cluster = mock(3);
-    for (topic, codec) in [("plain", Compression::None), ("packed", Compression::Lz4)] {
+    for (topic, codec) in super::flow::CODECS.map(|codec| (codec.name(), codec)) {
         cluster.create_topic(topic, 3, 3).unwrap();
         let bench = round_trip(&cluster.bootstrap_servers(), topic, with(4_096, 8, codec), 3_000);
         let stats = bench.producer.stats();
@@ -192,7 +192,7 @@ fn leaders_of_the_mock_cluster_move_while_we_write() {
 #[test]
 fn apache_kafka_takes_what_was_written_and_librdkafka_reads_it_byte_for_byte() {
     let Some(kafka) = support::kafka() else { return };
-    for codec in [Compression::None, Compression::Lz4] {
+    for codec in super::flow::CODECS {
         let topic = kafka.unique("produced");
         oracle::create_topic(kafka.bootstrap(), &topic, 3, &[]);
         let bench = round_trip(kafka.bootstrap(), &topic, with(16 << 10, 8, codec), 9_000);
@@ -205,7 +205,7 @@ fn apache_kafka_takes_what_was_written_and_librdkafka_reads_it_byte_for_byte() {
 #[test]
 fn apache_kafka_with_a_small_message_limit_gets_halved_batches() {
     let Some(kafka) = support::kafka() else { return };
-    for codec in [Compression::None, Compression::Lz4] {
+    for codec in super::flow::CODECS {
         let topic = kafka.unique("halved");
         oracle::create_topic(kafka.bootstrap(), &topic, 3, &[("max.message.bytes", "700")]);
         let bench = round_trip(kafka.bootstrap(), &topic, with(16 << 10, 8, codec), 3_000);

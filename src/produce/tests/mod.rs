@@ -1,5 +1,6 @@
 //! The producer against scripted brokers, and against librdkafka's mock cluster read by librdkafka's consumer.
 mod bytes;
+mod coordinator;
 mod delivery;
 mod errors;
 mod fake;
@@ -7,6 +8,9 @@ mod flow;
 mod log;
 mod mock;
 mod sim;
+mod transactions;
+mod txn_kafka;
+mod txn_table;
 
 use super::{AckSlot, AppendError, OutRecord, OutTopic, Producer, ProducerSettings};
 use crate::client::SharedMetadata;
@@ -23,7 +27,10 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(settings: ProducerSettings, metadata: &SharedMetadata) -> Self {
-        let producer = Producer::new(settings, metadata.clone(), 0).unwrap();
+        Self::of(Producer::new(settings, metadata.clone(), 0).unwrap())
+    }
+
+    pub(super) fn of(producer: Producer) -> Self {
         Self { producer, polls: PollSet::new().unwrap(), start: Instant::now() }
     }
 

@@ -1,5 +1,5 @@
-//! Gzip (RFC 1952): the members' framing here, deflate by `flate2`, whose own gzip readers allocate.
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+//! Gzip (RFC 1952): the members' framing here, deflate by `flate2`, whose own gzip readers and writers allocate.
+use flate2::{Compress, Crc, Decompress, FlushCompress, FlushDecompress, Status};
 
 use crate::wire::Reader;
 use crate::wire::error::{Result, WireError};
@@ -13,6 +13,46 @@ const RESERVED: u8 = 0xe0;
 
 fn bad(what: &'static str) -> WireError {
     WireError::BadCompression { codec: "gzip", what }
+}
+
+/// Header of the members written: no flags, no time, no name of a system, bare like that of Kafka's Java client.
+const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0];
+/// Checksum and size behind a member.
+const TRAILER: usize = 8;
+
+/// Writes sections as one member each, into a buffer of its own.
+pub(super) struct Encoder {
+    deflate: Compress,
+    out: Box<[u8]>,
+}
+
+impl Encoder {
+    /// Bytes of the state of deflate, whatever the level: measured, rounded up.
+    pub(super) const BYTES: usize = 384 << 10;
+
+    /// An encoder of sections of at most `max_section` bytes. `level`: 1 to 9.
+    pub(super) fn new(level: u32, max_section: usize) -> Encoder {
+        let deflate = Compress::new(flate2::Compression::new(level), false);
+        Encoder { deflate, out: vec![0; max_section].into_boxed_slice() }
+    }
+
+    /// The gzip form of `section`, if it is smaller.
+    pub(super) fn encode(&mut self, section: &[u8]) -> Option<&[u8]> {
+        let room = section.len().min(self.out.len()).checked_sub(HEADER.len() + TRAILER)?;
+        let (header, rest) = self.out.split_first_chunk_mut::<{ HEADER.len() }>()?;
+        *header = HEADER;
+        self.deflate.reset();
+        let status = self.deflate.compress(section, rest.get_mut(..room)?, FlushCompress::Finish);
+        let Ok(Status::StreamEnd) = status else { return None };
+        let len = usize::try_from(self.deflate.total_out()).ok()?;
+        let mut sum = Crc::new();
+        sum.update(section);
+        let trailer = rest.get_mut(len..)?.first_chunk_mut::<TRAILER>()?;
+        let (crc, size) = trailer.split_at_mut(4);
+        crc.copy_from_slice(&sum.sum().to_le_bytes());
+        size.copy_from_slice(&(section.len() as u32).to_le_bytes());
+        self.out.get(..HEADER.len() + len + TRAILER)
+    }
 }
 
 /// The state of inflate, reused.

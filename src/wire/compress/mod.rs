@@ -68,34 +68,79 @@ impl Compression {
     }
 }
 
-/// Compresses the sections of a producer's batches. Writes none and lz4; gzip, snappy and zstd have their place in
-/// [`Compressor::new`].
+/// Compresses the sections of a producer's batches.
 pub(crate) struct Compressor {
     state: State,
 }
 
 enum State {
     None,
+    Gzip(gzip::Encoder),
+    Snappy(snappy::Encoder),
     Lz4(lz4::Encoder),
+    Zstd(zstd::Encoder),
+}
+
+/// Kafka's default levels (`compression.gzip.level` -1 is zlib's 6).
+const GZIP_LEVEL: i32 = 6;
+const ZSTD_LEVEL: i32 = 3;
+
+impl Compression {
+    /// Levels that its writer takes; none for codecs without levels. lz4 is written by its fast algorithm, which Kafka's
+    /// client names level 9.
+    pub(crate) fn levels(self) -> Option<std::ops::RangeInclusive<i32>> {
+        match self {
+            Compression::None | Compression::Snappy => None,
+            Compression::Gzip => Some(1..=9),
+            Compression::Lz4 => Some(9..=9),
+            Compression::Zstd => Some(-131_072..=22),
+        }
+    }
 }
 
 impl Compressor {
-    /// A compressor for sections of at most `max_section` bytes. Allocates all it will ever need:
-    /// [`Compressor::bytes`].
+    /// A compressor of Kafka's default level for sections of at most `max_section` bytes. Allocates all it will ever
+    /// need: [`Compressor::bytes`].
     pub(crate) fn new(codec: Compression, max_section: usize) -> Result<Compressor> {
+        Self::with_level(codec, None, max_section)
+    }
+
+    /// The same with a level, one of [`Compression::levels`]; `None`: Kafka's default.
+    pub(crate) fn with_level(codec: Compression, level: Option<i32>, max_section: usize) -> Result<Compressor> {
         let state = match codec {
             Compression::None => State::None,
+            Compression::Gzip => {
+                let level = level.unwrap_or(GZIP_LEVEL).clamp(1, 9).unsigned_abs();
+                State::Gzip(gzip::Encoder::new(level, max_section))
+            }
+            Compression::Snappy => State::Snappy(snappy::Encoder::new(max_section)),
             Compression::Lz4 => State::Lz4(lz4::Encoder::new(max_section)),
-            other => return Err(WireError::UnknownCodec { codec: other.code() }),
+            Compression::Zstd => State::Zstd(zstd::Encoder::new(level.unwrap_or(ZSTD_LEVEL), max_section)?),
         };
         Ok(Compressor { state })
     }
 
-    /// Bytes that a compressor for `codec` and sections of `max_section` bytes holds, for the plan.
-    pub(crate) fn bytes(codec: Compression, max_section: usize) -> usize {
+    /// Bytes that a compressor for sections of `max_section` bytes holds, for the plan: the output and
+    /// [`Compressor::context_bytes`].
+    pub(crate) fn bytes(codec: Compression, level: Option<i32>, max_section: usize) -> usize {
+        let out = match codec {
+            Compression::None => 0,
+            Compression::Gzip | Compression::Zstd => max_section,
+            Compression::Snappy => snappy::Encoder::out_bytes(max_section),
+            Compression::Lz4 => return lz4::Encoder::bytes(max_section),
+        };
+        out + Self::context_bytes(codec, level, max_section)
+    }
+
+    /// Bytes of it beside the output of a section's length: what a codec needs to work. Zstd's grow with its level and
+    /// the section, and are measured by making a context for the moment.
+    pub(crate) fn context_bytes(codec: Compression, level: Option<i32>, max_section: usize) -> usize {
         match codec {
-            Compression::Lz4 => lz4::Encoder::bytes(max_section),
-            _ => 0,
+            Compression::None => 0,
+            Compression::Gzip => gzip::Encoder::BYTES,
+            Compression::Snappy => snappy::Encoder::BYTES + snappy::Encoder::out_bytes(0),
+            Compression::Lz4 => lz4::Encoder::bytes(0),
+            Compression::Zstd => zstd::Encoder::context_bytes(level.unwrap_or(ZSTD_LEVEL), max_section),
         }
     }
 
@@ -103,7 +148,10 @@ impl Compressor {
     pub(crate) fn codec(&self) -> Compression {
         match self.state {
             State::None => Compression::None,
+            State::Gzip(_) => Compression::Gzip,
+            State::Snappy(_) => Compression::Snappy,
             State::Lz4(_) => Compression::Lz4,
+            State::Zstd(_) => Compression::Zstd,
         }
     }
 
@@ -112,7 +160,10 @@ impl Compressor {
     pub(crate) fn compress(&mut self, section: &[u8]) -> Option<&[u8]> {
         match &mut self.state {
             State::None => None,
+            State::Gzip(encoder) => encoder.encode(section),
+            State::Snappy(encoder) => encoder.encode(section),
             State::Lz4(encoder) => encoder.encode(section),
+            State::Zstd(encoder) => encoder.encode(section),
         }
     }
 }
@@ -159,11 +210,13 @@ impl Decompressor {
     }
 }
 
-/// Decompresses what a [`Compressor`] wrote, without a context. The codecs that are only read are refused.
+/// Decompresses what a [`Compressor`] wrote. Gzip and zstd make a context for the moment: this is for the rare batch that
+/// is taken apart again.
 pub(crate) fn decompress_own(codec: Compression, src: &[u8], dst: &mut [u8]) -> Result<usize> {
     match codec {
         Compression::Lz4 => lz4::decode(src, dst),
-        other => Err(WireError::UnknownCodec { codec: other.code() }),
+        Compression::Snappy => snappy::decode(src, dst),
+        other => Decompressor::new()?.decompress(other, src, dst),
     }
 }
 

@@ -6,6 +6,57 @@ use crate::wire::error::{Result, WireError};
 /// Begins snappy-java's framing; version and lowest compatible version follow, four bytes each.
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 
+/// Bytes in front of the blocks: the magic bytes and two versions, both 1.
+const HEADER: usize = MAGIC.len() + 8;
+/// Bytes of a block before compression, as snappy-java's.
+const BLOCK: usize = 32 << 10;
+
+/// Writes sections in snappy-java's framing, as Kafka's Java client does, into a buffer of its own.
+pub(super) struct Encoder {
+    encoder: snap::raw::Encoder,
+    out: Box<[u8]>,
+    max_section: usize,
+}
+
+impl Encoder {
+    /// Bytes of the hash table, which is made once: 32 KiB, and 2 KiB for small blocks.
+    pub(super) const BYTES: usize = 34 << 10;
+
+    /// Bytes of the output: a whole section that did not shrink, or a last block written as if it did not.
+    pub(super) fn out_bytes(max_section: usize) -> usize {
+        max_section + HEADER + 4 + snap::raw::max_compress_len(BLOCK)
+    }
+
+    /// An encoder of sections of at most `max_section` bytes.
+    pub(super) fn new(max_section: usize) -> Encoder {
+        let mut encoder = snap::raw::Encoder::new();
+        let mut out = vec![0; Self::out_bytes(max_section)].into_boxed_slice();
+        // The first larger block makes the table: now, not when records flow.
+        let _ = encoder.compress(&vec![0; BLOCK], &mut out);
+        Encoder { encoder, out, max_section }
+    }
+
+    /// The snappy form of `section`, if it is smaller.
+    pub(super) fn encode(&mut self, section: &[u8]) -> Option<&[u8]> {
+        if section.len() > self.max_section {
+            return None;
+        }
+        self.out.first_chunk_mut::<{ MAGIC.len() }>()?.copy_from_slice(&MAGIC);
+        self.out.get_mut(MAGIC.len()..HEADER)?.copy_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1]);
+        let mut at = HEADER;
+        for block in section.chunks(BLOCK) {
+            let (length, data) = self.out.get_mut(at..)?.split_first_chunk_mut::<4>()?;
+            let len = self.encoder.compress(block, data).ok()?;
+            *length = (len as u32).to_be_bytes();
+            at += 4 + len;
+            if at >= section.len() {
+                return None;
+            }
+        }
+        self.out.get(..at)
+    }
+}
+
 /// Decodes either form.
 pub(super) fn decode(src: &[u8], dst: &mut [u8]) -> Result<usize> {
     if !src.starts_with(&MAGIC) {

@@ -208,12 +208,77 @@ fn our_frames_have_the_header_of_kafkas_client_and_nothing_grows() {
 }
 
 #[test]
-fn codecs_that_are_not_written_are_refused() {
-    for codec in [Compression::Gzip, Compression::Snappy, Compression::Zstd] {
-        assert!(
-            matches!(Compressor::new(codec, 1000), Err(WireError::UnknownCodec { codec: code }) if code == codec.code())
-        );
-    }
+fn numbers_of_codecs() {
     assert_eq!(Compression::from_code(5), Err(WireError::UnknownCodec { codec: 5 }));
     assert_eq!(Compression::from_code(4), Ok(Compression::Zstd));
+}
+
+const WRITTEN: [Compression; 4] = [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+#[test]
+fn every_codec_reads_back_what_it_wrote_at_every_level_and_only_if_it_is_smaller() {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut decoder = decoder();
+    for codec in WRITTEN {
+        let levels: &[i32] = match codec {
+            Compression::Gzip => &[1, 6, 9],
+            Compression::Zstd => &[-5, 1, 3, 9],
+            _ => &[9],
+        };
+        for level in levels {
+            let mut compressor = Compressor::with_level(codec, Some(*level), 100_000).unwrap();
+            assert_eq!(compressor.codec(), codec);
+            for len in [0, 1, 10, 100, 32_767, 32_768, 32_769, 65_537, 100_000] {
+                let words: Vec<u8> = (0..len).map(|_| b"etaoin shrdlu"[rng.usize(..13)]).collect();
+                let noise: Vec<u8> = (0..len).map(|_| rng.u8(..)).collect();
+                assert!(compressor.compress(&noise).is_none(), "{codec:?} {level}: {len} bytes of noise shrink");
+                let Some(packed) = compressor.compress(&words) else {
+                    assert!(len <= 100, "{codec:?} {level}: {len} bytes of words do not shrink");
+                    continue;
+                };
+                assert!(packed.len() < len);
+                let (packed, mut dst) = (packed.to_vec(), vec![0; len]);
+                assert_eq!(decoder.decompress(codec, &packed, &mut dst), Ok(len), "{codec:?} {level} {len}");
+                assert_eq!(dst, words);
+                dst.fill(0);
+                assert_eq!(decompress_own(codec, &packed, &mut dst), Ok(len));
+                assert_eq!(dst, words);
+            }
+            assert!(compressor.compress(&[0; 100_001]).is_none(), "larger than it was made for");
+        }
+    }
+}
+
+#[test]
+fn a_compressor_holds_what_the_plan_says_and_writing_allocates_nothing() {
+    use plimsoll_alloc::testing::allocations;
+    assert!(plimsoll_alloc::is_installed(), "the gate counts nothing without the allocator");
+    let text = b"the same words, the same words, the same words again and again ".repeat(1_000);
+    for codec in WRITTEN {
+        for max in [16 << 10, 64 << 10, 1 << 20] {
+            let planned = Compressor::bytes(codec, None, max) as u64;
+            let (mut compressor, seen) = allocations(|| Compressor::new(codec, max).unwrap());
+            let held = seen.bytes - seen.freed;
+            assert!(held <= planned, "{codec:?} {max}: {held} held, {planned} planned");
+            assert!(held >= planned / 2, "{codec:?} {max}: {held} held, {planned} planned");
+            let section = &text[..text.len().min(max)];
+            let (packed, seen) = allocations(|| (0..20).filter(|_| compressor.compress(section).is_some()).count());
+            assert_eq!((packed, seen.calls()), (20, 0), "{codec:?} {max}");
+        }
+    }
+}
+
+#[test]
+fn zstd_never_holds_more_than_the_plan_says_whatever_sizes_come() {
+    let text = b"the same words, the same words, the same words again and again ".repeat(1_000);
+    for level in [1, 3, 9] {
+        let most = zstd::Encoder::context_bytes(level, 60_000);
+        let mut encoder = zstd::Encoder::new(level, 60_000).unwrap();
+        for round in 0..3 {
+            (0..200).for_each(|_| assert!(encoder.encode(&text[..500]).is_some()));
+            assert!(encoder.held() <= most);
+            assert!(encoder.encode(&text[..60_000]).is_some(), "{round}");
+            assert!(encoder.held() <= most, "{level}: {} held, {most} planned", encoder.held());
+        }
+    }
 }

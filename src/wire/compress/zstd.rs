@@ -1,7 +1,7 @@
 //! Zstandard by the reference implementation, in one call straight into the destination. A frame's window then is the
 //! destination itself: no window buffer is allocated, whatever size the frame asks for, so the memory of a frame is
 //! bounded by the limit alone.
-use zstd_safe::{DCtx, get_error_name};
+use zstd_safe::{CCtx, CParameter, DCtx, get_error_name};
 
 use crate::wire::error::{Result, WireError};
 
@@ -9,6 +9,47 @@ use crate::wire::error::{Result, WireError};
 /// Error results are these, negated.
 const WINDOW_TOO_LARGE: usize = 16;
 const TOO_SMALL: usize = 70;
+
+/// Writes sections as one frame each, in one call into a buffer of its own.
+///
+/// The context is sized by the level and the largest section, and made whole at the start. The library makes it anew,
+/// smaller, when 128 sections in a row need less than a third of it, and again when a large one comes: the one
+/// allocation that writing can cost, never beyond [`Encoder::context_bytes`].
+pub(super) struct Encoder {
+    context: CCtx<'static>,
+    out: Box<[u8]>,
+}
+
+impl Encoder {
+    /// An encoder of sections of at most `max_section` bytes.
+    pub(super) fn new(level: i32, max_section: usize) -> Result<Encoder> {
+        let no_context = WireError::NoContext { codec: "zstd" };
+        let mut context = CCtx::try_create().ok_or(no_context)?;
+        context.set_parameter(CParameter::CompressionLevel(level)).map_err(|_| no_context)?;
+        let mut out = vec![0; max_section].into_boxed_slice();
+        let sample = vec![0; max_section];
+        context.compress2(&mut out[..], &sample).map_err(|_| no_context)?;
+        Ok(Encoder { context, out })
+    }
+
+    /// Bytes of the context, measured by making one for the moment.
+    pub(super) fn context_bytes(level: i32, max_section: usize) -> usize {
+        Self::new(level, max_section).map_or(0, |encoder| encoder.context.sizeof())
+    }
+
+    /// The zstd form of `section`, if it is smaller.
+    pub(super) fn encode(&mut self, section: &[u8]) -> Option<&[u8]> {
+        let room = self.out.get_mut(..section.len().checked_sub(1)?)?;
+        let len = self.context.compress2(room, section).ok()?;
+        self.out.get(..len)
+    }
+
+    /// Bytes that the context holds now.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.context.sizeof()
+    }
+}
 
 /// The context, reused.
 pub(super) struct Decoder {

@@ -9,7 +9,7 @@ pub(crate) type VersionRange = (i16, i16);
 /// whether a broker offers it.
 macro_rules! apis {
     ($($code:literal $name:ident flexible $flexible:literal $(speaks $low:literal to $high:literal)?;)+) => {
-        /// An API of Kafka's protocol. Administration, group and transaction APIs are here by name, for [`Offered`].
+        /// An API of Kafka's protocol. Administration and group APIs are here by name, for [`Offered`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)] // Kafka's names
         pub(crate) enum ApiKey {
@@ -72,10 +72,10 @@ apis! {
     21 DeleteRecords flexible 2;
     22 InitProducerId flexible 2 speaks 0 to 5;
     23 OffsetForLeaderEpoch flexible 4 speaks 2 to 4;
-    24 AddPartitionsToTxn flexible 3;
-    25 AddOffsetsToTxn flexible 3;
-    26 EndTxn flexible 3;
-    28 TxnOffsetCommit flexible 3;
+    24 AddPartitionsToTxn flexible 3 speaks 0 to 3;
+    25 AddOffsetsToTxn flexible 3 speaks 0 to 4;
+    26 EndTxn flexible 3 speaks 0 to 5;
+    28 TxnOffsetCommit flexible 3 speaks 3 to 5;
     32 DescribeConfigs flexible 4;
     36 SaslAuthenticate flexible 2 speaks 1 to 1;
     37 CreatePartitions flexible 2;

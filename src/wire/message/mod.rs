@@ -4,8 +4,11 @@
 //! borrow its frame. Reading a response never allocates. Which version is spoken is chosen by [`Offered`], from the
 //! broker's ApiVersions. Format: Kafka's message definitions (`clients/src/main/resources/common/message`).
 #![allow(unused_imports)] // the room's face: some types are only named where they are written down
+mod add_offsets_to_txn;
+mod add_partitions_to_txn;
 mod api;
 mod api_versions;
+mod end_txn;
 mod fetch;
 mod find_coordinator;
 mod init_producer_id;
@@ -18,9 +21,15 @@ mod sasl;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod txn_offset_commit;
 
+pub(crate) use add_offsets_to_txn::{AddOffsetsToTxnRequest, AddOffsetsToTxnResponse};
+pub(crate) use add_partitions_to_txn::{
+    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnWriter,
+};
 pub(crate) use api::{ApiKey, Offered, RequestHeader, VersionRange, correlation_id, frame_len, response};
 pub(crate) use api_versions::{API_VERSIONS_FALLBACK, API_VERSIONS_FIRST, ApiVersionsRequest, ApiVersionsResponse};
+pub(crate) use end_txn::{EndTxnRequest, EndTxnResponse};
 pub(crate) use fetch::{
     AbortedTransaction, DivergingEpoch, FetchPosition, FetchRequest, FetchResponse, FetchWriter, FetchedPartition,
 };
@@ -39,3 +48,4 @@ pub(crate) use sasl::{
     SASL_VERSION, SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 pub(crate) use topics::{CurrentLeader, NodeEndpoint, TopicRef};
+pub(crate) use txn_offset_commit::{TxnOffsetCommitRequest, TxnOffsetCommitResponse, TxnOffsetCommitWriter};

@@ -28,6 +28,10 @@ public class Vectors {
         for (short v = 0; v <= 5; v++) initProducerId(v);
         for (short v = 1; v <= 3; v++) findCoordinator(v);
         for (short v = 2; v <= 4; v++) offsetForLeaderEpoch(v);
+        for (short v = 0; v <= 3; v++) addPartitionsToTxn(v);
+        for (short v = 0; v <= 4; v++) addOffsetsToTxn(v);
+        for (short v = 0; v <= 5; v++) endTxn(v);
+        for (short v = 3; v <= 5; v++) txnOffsetCommit(v);
     }
 
     static void batches() {
@@ -190,6 +194,52 @@ public class Vectors {
         t.partitions().add(new OffsetForLeaderEpochResponseData.EpochEndOffset().setPartition(1).setLeaderEpoch(6).setEndOffset(321));
         d.topics().add(t);
         response(ApiKeys.OFFSET_FOR_LEADER_EPOCH, v, d);
+    }
+
+    static void addPartitionsToTxn(short v) {
+        AddPartitionsToTxnRequestData q = new AddPartitionsToTxnRequestData().setV3AndBelowTransactionalId("tx")
+            .setV3AndBelowProducerId(77).setV3AndBelowProducerEpoch((short) 3);
+        q.v3AndBelowTopics().add(new AddPartitionsToTxnRequestData.AddPartitionsToTxnTopic().setName("orders").setPartitions(List.of(0, 5)));
+        q.v3AndBelowTopics().add(new AddPartitionsToTxnRequestData.AddPartitionsToTxnTopic().setName("other").setPartitions(List.of(2)));
+        request(ApiKeys.ADD_PARTITIONS_TO_TXN, v, q);
+        AddPartitionsToTxnResponseData d = new AddPartitionsToTxnResponseData().setThrottleTimeMs(11);
+        AddPartitionsToTxnResponseData.AddPartitionsToTxnTopicResult t =
+            new AddPartitionsToTxnResponseData.AddPartitionsToTxnTopicResult().setName("orders");
+        t.resultsByPartition().add(new AddPartitionsToTxnResponseData.AddPartitionsToTxnPartitionResult().setPartitionIndex(0));
+        t.resultsByPartition().add(new AddPartitionsToTxnResponseData.AddPartitionsToTxnPartitionResult().setPartitionIndex(5)
+            .setPartitionErrorCode((short) 51));
+        d.resultsByTopicV3AndBelow().add(t);
+        response(ApiKeys.ADD_PARTITIONS_TO_TXN, v, d);
+    }
+
+    static void addOffsetsToTxn(short v) {
+        request(ApiKeys.ADD_OFFSETS_TO_TXN, v, new AddOffsetsToTxnRequestData().setTransactionalId("tx")
+            .setProducerId(77).setProducerEpoch((short) 3).setGroupId("g"));
+        response(ApiKeys.ADD_OFFSETS_TO_TXN, v, new AddOffsetsToTxnResponseData().setThrottleTimeMs(11).setErrorCode((short) 51));
+    }
+
+    static void endTxn(short v) {
+        request(ApiKeys.END_TXN, v, new EndTxnRequestData().setTransactionalId("tx")
+            .setProducerId(77).setProducerEpoch((short) 3).setCommitted(true));
+        EndTxnResponseData d = new EndTxnResponseData().setThrottleTimeMs(11);
+        if (v >= 5) d.setProducerId(77).setProducerEpoch((short) 4);
+        response(ApiKeys.END_TXN, v, d);
+    }
+
+    static void txnOffsetCommit(short v) {
+        TxnOffsetCommitRequestData q = new TxnOffsetCommitRequestData().setTransactionalId("tx").setGroupId("g")
+            .setProducerId(77).setProducerEpoch((short) 3).setGenerationId(9).setMemberId("m").setGroupInstanceId("i");
+        q.topics().add(new TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic().setName("orders").setPartitions(List.of(
+            new TxnOffsetCommitRequestData.TxnOffsetCommitRequestPartition().setPartitionIndex(0).setCommittedOffset(42)
+                .setCommittedLeaderEpoch(6).setCommittedMetadata("x"),
+            new TxnOffsetCommitRequestData.TxnOffsetCommitRequestPartition().setPartitionIndex(1).setCommittedOffset(43)
+                .setCommittedLeaderEpoch(-1).setCommittedMetadata(""))));
+        request(ApiKeys.TXN_OFFSET_COMMIT, v, q);
+        TxnOffsetCommitResponseData d = new TxnOffsetCommitResponseData().setThrottleTimeMs(11);
+        d.topics().add(new TxnOffsetCommitResponseData.TxnOffsetCommitResponseTopic().setName("orders").setPartitions(List.of(
+            new TxnOffsetCommitResponseData.TxnOffsetCommitResponsePartition().setPartitionIndex(0),
+            new TxnOffsetCommitResponseData.TxnOffsetCommitResponsePartition().setPartitionIndex(1).setErrorCode((short) 22))));
+        response(ApiKeys.TXN_OFFSET_COMMIT, v, d);
     }
 
     static void request(ApiKeys api, short v, ApiMessage data) {

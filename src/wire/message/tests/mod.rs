@@ -1,3 +1,5 @@
+mod transactions;
+
 use super::*;
 use crate::wire::error::WireError;
 use crate::wire::vectors::vector;
