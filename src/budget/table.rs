@@ -218,9 +218,13 @@ pub(super) static PRODUCERS: [Spec; 3] = [
         "cannot be: a connection has as many requests on their way as it has buffers",
         |d| threads(d) * (64 * KIB + u64::from(d.brokers) * REQUESTS_BYTES + u64::from(d.outputs) * 256),
     ),
-    Spec::fixed(RowId::Compression, Some(Module::Producer), "threads x contexts of the codec, 64 KiB or more", WITHIN, |d| {
-        threads(d) * d.compression_bytes.max(COMPRESSION_BYTES)
-    }),
+    Spec::fixed(
+        RowId::Compression,
+        Some(Module::Producer),
+        "threads x contexts of the codec, 64 KiB or more",
+        WITHIN,
+        |d| threads(d) * d.compression_bytes.max(COMPRESSION_BYTES),
+    ),
 ];
 
 /// Rows of the state.

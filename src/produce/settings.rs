@@ -63,6 +63,7 @@ impl ProducerSettings {
     pub(crate) fn bytes(&self, brokers: usize) -> usize {
         let pool = BatchPool::bytes(self.batch_bytes, self.batches, self.oversize_bytes);
         let buffers = self.batches + usize::from(self.oversize_bytes > self.batch_bytes);
-        pool + Compressor::bytes(self.compression, self.compression_level, self.batch_bytes) + brokers * Broker::bytes(buffers)
+        pool + Compressor::bytes(self.compression, self.compression_level, self.batch_bytes)
+            + brokers * Broker::bytes(buffers)
     }
 }

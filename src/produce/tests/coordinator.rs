@@ -33,8 +33,8 @@ pub(super) struct Coordinator {
     pub(super) epoch: i16,
     pub(super) open: bool,
     pub(super) added: BTreeSet<(String, i32)>,
-    groups: BTreeSet<String>,
-    pending: Vec<Committed>,
+    pub(super) groups: BTreeSet<String>,
+    pub(super) pending: Vec<Committed>,
     /// Offsets of committed transactions.
     pub(super) offsets: Vec<Committed>,
     /// Transactions ended: whether they were committed.
@@ -120,7 +120,9 @@ impl Coordinator {
         }
         if code == 0 {
             if self.open {
+                // The epoch that fences is never given to anybody.
                 self.close(false);
+                self.epoch += 1;
             }
             self.epoch += 1;
         }
@@ -197,8 +199,17 @@ impl Coordinator {
                 out.extend(flexible.then_some(0));
                 if code == 0 {
                     let (group, member) = (group.clone(), member.clone());
-                    let committed =
-                        (group, generation, member, instance.clone(), topic.clone(), partition, offset, epoch, metadata);
+                    let committed = (
+                        group,
+                        generation,
+                        member,
+                        instance.clone(),
+                        topic.clone(),
+                        partition,
+                        offset,
+                        epoch,
+                        metadata,
+                    );
                     if !self.pending.contains(&committed) {
                         self.pending.push(committed);
                     }

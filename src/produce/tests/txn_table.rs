@@ -1,9 +1,9 @@
 //! Error by step: what becomes of a transaction whose request is answered with each code once. Scripted brokers, both
 //! protocols, the whole way through the producer.
+use super::Bench;
 use super::coordinator::{ADD_OFFSETS, ADD_PARTITIONS, COMMIT_OFFSETS, END, FIND, Fault, INIT};
 use super::fake::Act;
 use super::transactions::{WHO, cluster, offset};
-use super::Bench;
 use crate::produce::{TxnError, TxnState};
 
 /// What becomes of it.

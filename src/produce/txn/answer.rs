@@ -136,6 +136,12 @@ impl Producer {
             {
                 txn.known = Known::Nothing;
             }
+            // So a coordinator answers who comes with a transaction that it has aborted at its time-out.
+            Outcome::Fatal if told.code == ErrorCode::InvalidTxnState && txn.is_late(now_ms) => {
+                let identity = self.standing.known().unwrap_or(Identity { id: -1, epoch: -1 });
+                let error = txn.fenced(identity, now_ms);
+                self.end_producer(error, told.code);
+            }
             Outcome::Fatal => self.end_producer(refused, told.code),
         }
         Ok(())

@@ -177,8 +177,12 @@ impl Producer {
         let missing = WireError::Malformed { what: "identity of the producer", at: 0 };
         let known = self.standing.known();
         let txn = self.txn.as_deref().ok_or(missing)?;
-        let header =
-            RequestHeader { api: api(step, txn.protocol).0, version, correlation_id, client_id: &self.settings.client_id };
+        let header = RequestHeader {
+            api: api(step, txn.protocol).0,
+            version,
+            correlation_id,
+            client_id: &self.settings.client_id,
+        };
         let (head, transactional_id) = (&mut request.head, txn.id());
         match step {
             Step::FindCoordinator => {

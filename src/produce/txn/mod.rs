@@ -225,6 +225,11 @@ impl Txn {
         }
     }
 
+    /// Whether the transaction has been open longer than its coordinator allows.
+    fn is_late(&self, now_ms: i64) -> bool {
+        self.open_ms(now_ms).is_some_and(|open_ms| open_ms >= i64::from(self.settings.timeout_ms))
+    }
+
     /// The state after the producer was fenced.
     fn fenced(&mut self, identity: Identity, now_ms: i64) -> TxnError {
         let error = TxnError::fenced(identity, self.open_ms(now_ms), self.settings.timeout_ms);

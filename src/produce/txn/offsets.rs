@@ -80,13 +80,13 @@ pub(super) fn check_id(what: &'static str, text: &str) -> Result<(), TxnError> {
 }
 
 impl Offsets {
-    /// Forgets everything, at the beginning of a transaction and when one is aborted.
+    /// Forgets the offsets, at the beginning of a transaction and when one is aborted. The group stays, and so does
+    /// what is known of its coordinator.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.entries.clear();
         self.done = 0;
         self.added = false;
-        self.group.clear();
     }
 
     /// Whether offsets wait to be sent.
@@ -222,7 +222,8 @@ mod tests {
     fn what_does_not_fit_is_refused_whole() {
         let mut offsets = Offsets::default();
         let long = "x".repeat(4_097);
-        let refused = offsets.stage(&WHO, [offset("a", 0), TxnOffset { metadata: &long, ..offset("a", 1) }].into_iter());
+        let refused =
+            offsets.stage(&WHO, [offset("a", 0), TxnOffset { metadata: &long, ..offset("a", 1) }].into_iter());
         assert_eq!(refused, Err(TxnError::TooLong { what: "an offset's metadata", bytes: 4_097, most: 4_096 }));
         assert!(!offsets.is_pending());
         let refused = offsets.stage(&WHO, (0..16_385).map(|p| offset("a", p)));

@@ -178,13 +178,7 @@ mod tests {
     /// Halves until every part has one record, sealing and reading each part, and finds every record once.
     #[test]
     fn a_batch_halved_to_single_records_keeps_every_record() {
-        for codec in [
-            Compression::None,
-            Compression::Gzip,
-            Compression::Snappy,
-            Compression::Lz4,
-            Compression::Zstd,
-        ] {
+        for codec in [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
             let mut buf = vec![0; 40_000];
             let mut compressor = Compressor::new(codec, 40_000).unwrap();
             let (mut builder, expected) = fill(&mut buf, 300);

@@ -38,7 +38,11 @@ impl Encoder {
 
     /// The gzip form of `section`, if it is smaller.
     pub(super) fn encode(&mut self, section: &[u8]) -> Option<&[u8]> {
-        let room = section.len().min(self.out.len()).checked_sub(HEADER.len() + TRAILER)?;
+        if section.len() > self.out.len() {
+            return None;
+        }
+        // One byte less than the section, all told.
+        let room = section.len().checked_sub(HEADER.len() + TRAILER + 1)?;
         let (header, rest) = self.out.split_first_chunk_mut::<{ HEADER.len() }>()?;
         *header = HEADER;
         self.deflate.reset();

@@ -76,7 +76,7 @@ pub(crate) struct Compressor {
 enum State {
     None,
     Gzip(gzip::Encoder),
-    Snappy(snappy::Encoder),
+    Snappy(Box<snappy::Encoder>),
     Lz4(lz4::Encoder),
     Zstd(zstd::Encoder),
 }
@@ -113,7 +113,7 @@ impl Compressor {
                 let level = level.unwrap_or(GZIP_LEVEL).clamp(1, 9).unsigned_abs();
                 State::Gzip(gzip::Encoder::new(level, max_section))
             }
-            Compression::Snappy => State::Snappy(snappy::Encoder::new(max_section)),
+            Compression::Snappy => State::Snappy(Box::new(snappy::Encoder::new(max_section))),
             Compression::Lz4 => State::Lz4(lz4::Encoder::new(max_section)),
             Compression::Zstd => State::Zstd(zstd::Encoder::new(level.unwrap_or(ZSTD_LEVEL), max_section)?),
         };

@@ -49,11 +49,8 @@ impl Encoder {
             let len = self.encoder.compress(block, data).ok()?;
             *length = (len as u32).to_be_bytes();
             at += 4 + len;
-            if at >= section.len() {
-                return None;
-            }
         }
-        self.out.get(..at)
+        if at < section.len() { self.out.get(..at) } else { None }
     }
 }
 

@@ -43,8 +43,7 @@ impl AddOffsetsToTxnResponse {
     /// Reads the answer to a request of `version`.
     pub(crate) fn read(frame: &[u8], version: i16) -> Result<AddOffsetsToTxnResponse> {
         let mut reader = super::response(frame, ApiKey::AddOffsetsToTxn, version)?;
-        let answer =
-            AddOffsetsToTxnResponse { throttle_ms: reader.i32()?, error: ErrorCode::from_code(reader.i16()?) };
+        let answer = AddOffsetsToTxnResponse { throttle_ms: reader.i32()?, error: ErrorCode::from_code(reader.i16()?) };
         reader.skip_tags()?;
         Ok(answer)
     }
