@@ -8,7 +8,8 @@
 //! Called by the stream thread; nothing above this room and `client` knows the protocol.
 //!
 //! A limit of Kafka's own: a broker that restarts forgets a producer whose last records in a partition have timestamps
-//! older than `producer.id.expiration.ms` (a day), whenever they were written. A batch whose acknowledgement was lost in
+//! older than `producer.id.expiration.ms` (a day), whenever they were written. A batch whose acknowledgement was
+//! lost in
 //! that restart and that is sent again is then taken twice. Nothing on this side can tell; raise the setting where old
 //! records are written.
 //!

@@ -125,7 +125,8 @@ impl Producer {
             ErrorCode::UnknownProducerId => !partition.acked || forgotten_by_retention,
             _ => !partition.acked,
         };
-        // The epoch of a transaction is its coordinator's. (A broker that has forgotten the producer takes any sequence.)
+        // The epoch of a transaction is its coordinator's. (A broker that has forgotten the producer takes any
+        // sequence.)
         let keeps_epoch = self.txn.is_some();
         let nothing_lost = nothing_lost && (!keeps_epoch || code == ErrorCode::UnknownProducerId);
         if batch.unclear || !nothing_lost {

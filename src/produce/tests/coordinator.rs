@@ -21,7 +21,8 @@ pub(super) const ADD_OFFSETS: i16 = 25;
 pub(super) const END: i16 = 26;
 pub(super) const COMMIT_OFFSETS: i16 = 28;
 
-/// An offset as it was committed: group, generation, member, instance, topic, partition, offset, leader epoch, metadata.
+/// An offset as it was committed: group, generation, member, instance, topic, partition, offset, leader epoch,
+/// metadata.
 pub(super) type Committed = (String, i32, String, Option<String>, String, i32, i64, i32, String);
 
 #[derive(Debug, Default)]

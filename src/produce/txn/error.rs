@@ -1,6 +1,7 @@
 //! What can go wrong with a transaction, and how each of Kafka's error codes is met at each step.
 //!
-//! Pure. The table is that of Kafka's own client (`TransactionManager`), which knows three classes: what is tried again,
+//! Pure. The table is that of Kafka's own client (`TransactionManager`), which knows three classes: what is tried
+//! again,
 //! what ends the transaction (it must be aborted, then the producer goes on), and what ends the producer.
 use crate::produce::error::ProduceError;
 use crate::produce::identity::Identity;

@@ -86,7 +86,8 @@ const GZIP_LEVEL: i32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
 impl Compression {
-    /// Levels that its writer takes; none for codecs without levels. lz4 is written by its fast algorithm, which Kafka's
+    /// Levels that its writer takes; none for codecs without levels. lz4 is written by its fast algorithm, which
+    /// Kafka's
     /// client names level 9.
     pub(crate) fn levels(self) -> Option<std::ops::RangeInclusive<i32>> {
         match self {
@@ -210,7 +211,8 @@ impl Decompressor {
     }
 }
 
-/// Decompresses what a [`Compressor`] wrote. Gzip and zstd make a context for the moment: this is for the rare batch that
+/// Decompresses what a [`Compressor`] wrote. Gzip and zstd make a context for the moment: this is for the rare batch
+/// that
 /// is taken apart again.
 pub(crate) fn decompress_own(codec: Compression, src: &[u8], dst: &mut [u8]) -> Result<usize> {
     match codec {
