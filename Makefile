@@ -21,7 +21,7 @@ TEST = ./native/packages.sh build ssl test; $(NATIVE)
 # Apache Kafka's jars, for what runs against a real broker; without them those tests are loudly skipped.
 KAFKA = if jars="$$(./native/kafka.sh)"; then export PLIMSOLL_KAFKA="$$jars"; fi
 
-.PHONY: help demo test test-long sim bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
+.PHONY: help demo test test-long sim wire-diff wire-faults bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-14s %s\n", $$1, $$2 }'
@@ -43,6 +43,16 @@ test-long: ## one long case: CASE=name (without it: the list of cases)
 sim: ## fetcher and sender over a simulated network and brokers: SEEDS=0:2000 (first:count, or one seed)
 	@$(BUILD)
 	PLIMSOLL_SIM="$(or $(SEEDS),0:2000)" cargo test --quiet -p plimsoll --lib produce::tests::sim -- --nocapture
+
+wire-diff: ## the data path against librdkafka and Java on a real broker: SEEDS=FIRST:COUNT
+	@$(TEST)
+	$(KAFKA)
+	cargo test --quiet --features bench --test wire_diff -- --seeds $(or $(SEEDS),1:1000)
+
+wire-faults: ## the data path on three brokers that fail: RECORDS=4000000 a case, CASE=name for one
+	@$(TEST)
+	$(KAFKA)
+	cargo test --release --quiet --features bench --test wire_faults -- --records $(or $(RECORDS),4000000) --only "$(CASE)"
 
 bench: ## criterion benches: allocator, overlay, codecs, the step
 	@$(BUILD)

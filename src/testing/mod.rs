@@ -14,6 +14,9 @@ mod options;
 mod output;
 mod recorder;
 mod store;
+#[cfg(all(feature = "bench", target_os = "linux"))]
+#[doc(hidden)]
+pub mod wire;
 
 pub use driver::Driver;
 pub use error::DriverError;

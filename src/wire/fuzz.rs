@@ -12,7 +12,7 @@ use super::message::*;
 const LIMIT: usize = 128 << 10;
 
 /// APIs whose responses are decoded.
-pub(crate) const APIS: [ApiKey; 12] = [
+pub(crate) const APIS: &[ApiKey] = &[
     ApiKey::ApiVersions,
     ApiKey::Metadata,
     ApiKey::ListOffsets,
@@ -47,17 +47,18 @@ impl State {
     }
 }
 
-/// Decodes `input`: two bytes choose what it is, the rest are the bytes from the socket.
+/// Decodes `input`: two bytes choose what it is, the rest are the bytes from the socket. For a response the second is
+/// the API's number, and one byte more its version.
 pub(crate) fn run(state: &mut State, input: &[u8]) {
     let [kind, choice, bytes @ ..] = input else { return };
     let _ = frame_len(bytes).and(correlation_id(bytes));
     let _ = match kind % 4 {
         0 => {
-            let api = APIS[usize::from(*choice) % APIS.len()];
-            let (low, high) = api.spoken().unwrap_or((0, 0));
-            let version = low + i16::from(choice / APIS.len() as u8) % (high - low + 1);
-            response(api, version, bytes).and_then(|()| match api {
-                ApiKey::Fetch => fetched_batches(state, bytes, version),
+            let ([version, frame @ ..], Some(api)) = (bytes, ApiKey::from_code(i16::from(*choice))) else { return };
+            let Some((low, high)) = api.spoken() else { return };
+            let version = i16::from(*version).clamp(low, high);
+            response(api, version, frame).and_then(|()| match api {
+                ApiKey::Fetch => fetched_batches(state, frame, version),
                 _ => Ok(()),
             })
         }
@@ -214,9 +215,8 @@ mod tests {
         let mut words = name.split(' ');
         let head = match (words.next()?, words.next()?, words.next()) {
             ("response", api, Some(version)) => {
-                let at = APIS.iter().position(|known| known.name() == api)?;
-                let step = version.parse::<i16>().ok()? - APIS[at].spoken()?.0;
-                vec![0, at as u8 + APIS.len() as u8 * step as u8]
+                let api = APIS.iter().find(|known| known.name() == api)?;
+                vec![0, api.code() as u8, version.parse().ok()?]
             }
             ("request", ..) => return None,
             _ => return Some([vec![1, 0], bytes].concat()),
@@ -231,7 +231,7 @@ mod tests {
         for (name, bytes) in vectors::all() {
             let Some(input) = input(name, bytes) else { continue };
             run(&mut state, &input);
-            for at in (2..input.len()).take(1200) {
+            for at in (3..input.len()).take(1200) {
                 run(&mut state, &input[..at]);
                 for change in [0x01, 0x80, 0xff] {
                     let mut changed = input.clone();

@@ -34,6 +34,9 @@ pub struct Options {
     pub heap_mib: usize,
     /// All JIT levels: slower to warm up, needed where a rate is measured.
     pub full_jit: bool,
+    /// Ports that clients are told to connect to, one a node, where a proxy listens for it; brokers speak to each other
+    /// directly. Empty: the nodes' own.
+    pub advertised: Vec<u16>,
     /// More lines of `server.properties`; the last of a key wins, `{port}` and `{controller}` are the node's own.
     pub settings: Vec<(String, String)>,
     /// More arguments of the tool that formats a node's directory.
@@ -48,6 +51,7 @@ impl Default for Options {
             brokers: 1,
             heap_mib: 512,
             full_jit: false,
+            advertised: Vec::new(),
             settings: Vec::new(),
             format: Vec::new(),
             features: Vec::new(),
@@ -114,7 +118,7 @@ impl Cluster {
 
     fn start_with(jars: &Path, options: &Options) -> Self {
         let dir = tempfile::Builder::new().prefix("plimsoll-kafka-").tempdir().unwrap().keep();
-        let ports = free_ports(2 * options.brokers);
+        let ports = free_ports(3 * options.brokers);
         let nodes: Vec<_> =
             (0..options.brokers).map(|i| Mutex::new(Node::new(i, &dir, &ports, jars, options))).collect();
         let formats: Vec<_> = nodes.iter().map(|node| format(&node.lock().unwrap().dir, jars, options)).collect();
@@ -142,6 +146,11 @@ impl Cluster {
         self.nodes[node].lock().unwrap().port
     }
 
+    /// Where a node keeps its partitions.
+    pub fn log_dir(&self, node: usize) -> PathBuf {
+        self.nodes[node].lock().unwrap().dir.join("logs")
+    }
+
     /// A name that no other test of this cluster has.
     pub fn unique(&self, name: &str) -> String {
         format!("{name}-{}", self.unique.fetch_add(1, Ordering::Relaxed))
@@ -150,6 +159,14 @@ impl Cluster {
     /// `kill -9`: the node loses what it had not written.
     pub fn kill(&self, node: usize) {
         self.nodes[node].lock().unwrap().kill();
+    }
+
+    /// An orderly end: the node hands its partitions over first.
+    pub fn stop(&self, node: usize) {
+        self.signal(node, Signal::TERM);
+        let mut node = self.nodes[node].lock().unwrap();
+        node.wait_until_ended();
+        node.kill();
     }
 
     /// Starts a killed node again, on its port and directory, and waits until it answers.
@@ -226,6 +243,17 @@ impl Node {
         }
     }
 
+    /// Until the process is gone, or waits to be reaped by its keeper.
+    fn wait_until_ended(&self) {
+        let Some(running) = &self.running else { return };
+        let stat = format!("/proc/{}/stat", running.pid.as_raw_nonzero());
+        let deadline = Instant::now() + START_TIMEOUT;
+        while std::fs::read_to_string(&stat).is_ok_and(|text| !text.contains(") Z ")) {
+            assert!(Instant::now() < deadline, "kafka did not end in {START_TIMEOUT:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn wait_until_up(&self) {
         let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
@@ -271,6 +299,17 @@ fn properties(index: usize, dir: &Path, ports: &[u16], options: &Options) -> Str
         dir = dir.display(),
     )
     .unwrap();
+    if let Some(proxy) = options.advertised.get(index) {
+        let own = ports[2 * brokers + index];
+        write!(
+            text,
+            "listeners=PLAINTEXT://127.0.0.1:{port},BROKER://127.0.0.1:{own},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{proxy},BROKER://127.0.0.1:{own}\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             inter.broker.listener.name=BROKER\n",
+        )
+        .unwrap();
+    }
     for (key, value) in &options.settings {
         let value = value.replace("{port}", &port.to_string()).replace("{controller}", &controller.to_string());
         writeln!(text, "{key}={value}").unwrap();

@@ -1,6 +1,6 @@
 //! What tests share: a real Apache Kafka on loopback ([`broker`]) and librdkafka as the oracle that writes, reads and
-//! administers topics independently of the engine ([`oracle`]), many records ([`load`]), a broker behind TLS and SASL
-//! ([`secured`]) with its certificates ([`certs`]).
+//! administers topics independently of the engine ([`oracle`]), many records ([`load`]), a proxy that disturbs
+//! connections ([`proxy`]), a broker behind TLS and SASL ([`secured`]) with its certificates ([`certs`]).
 //!
 //! ```ignore
 //! mod support;
@@ -21,6 +21,7 @@ pub mod broker;
 pub mod certs;
 pub mod load;
 pub mod oracle;
+pub mod proxy;
 pub mod secured;
 
 use std::io::Write as _;

@@ -11,7 +11,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
+use rdkafka::message::{BorrowedMessage, Header, Headers, Message, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
@@ -45,11 +45,21 @@ pub fn create_topic(bootstrap: &str, topic: &str, partitions: i32, configs: &[(&
 
 /// As [`create_topic`], with a replication factor (-1: the brokers' default).
 pub fn create_topic_replicated(bootstrap: &str, topic: &str, partitions: i32, factor: i32, configs: &[(&str, &str)]) {
+    create(bootstrap, NewTopic::new(topic, partitions, TopicReplication::Fixed(factor)), configs);
+}
+
+/// As [`create_topic`], with all partitions on these brokers, the first of which leads.
+pub fn create_topic_on(bootstrap: &str, topic: &str, partitions: i32, replicas: &[i32], configs: &[(&str, &str)]) {
+    let assignment = vec![replicas; partitions.unsigned_abs() as usize];
+    create(bootstrap, NewTopic::new(topic, partitions, TopicReplication::Variable(&assignment)), configs);
+}
+
+fn create<'a>(bootstrap: &str, mut new: NewTopic<'a>, configs: &'a [(&str, &str)]) {
     let admin = admin(bootstrap);
-    let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(factor));
     for (key, value) in configs {
         new = new.set(key, value);
     }
+    let (topic, partitions) = (new.name, new.num_partitions);
     for result in block_on(admin.create_topics(&[new], &admin_options())).unwrap() {
         result.unwrap();
     }
@@ -59,6 +69,13 @@ pub fn create_topic_replicated(bootstrap: &str, topic: &str, partitions: i32, fa
         let led = found.partitions().iter().filter(|p| p.leader() >= 0 && p.error().is_none()).count();
         (i32::try_from(led) == Ok(partitions)).then_some(())
     });
+}
+
+/// Fewest replicas in sync of a topic's partitions, by any broker that answers.
+pub fn in_sync(bootstrap: &str, topic: &str) -> Option<usize> {
+    let metadata = admin(bootstrap).inner().fetch_metadata(Some(topic), Duration::from_secs(2)).ok()?;
+    let found = metadata.topics().iter().find(|t| t.name() == topic && t.error().is_none())?;
+    found.partitions().iter().map(|partition| partition.isr().len()).min()
 }
 
 /// Deletes a topic and waits until it is gone.
@@ -107,7 +124,8 @@ pub fn produce(bootstrap: &str, topic: &str, records: &[Rec], settings: &[(&str,
     producer.flush(PATIENCE * 2).unwrap();
 }
 
-fn message<'a>(topic: &'a str, record: &'a Rec) -> BaseRecord<'a, [u8], [u8]> {
+/// The record as librdkafka sends it.
+pub fn message<'a>(topic: &'a str, record: &'a Rec) -> BaseRecord<'a, [u8], [u8]> {
     let mut message = BaseRecord::<[u8], [u8]>::to(topic).partition(record.partition).timestamp(record.timestamp);
     if let Some(key) = &record.key {
         message = message.key(key);
@@ -151,18 +169,23 @@ fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32, end: i64
             break;
         }
         match consumer.poll(Duration::from_millis(50)) {
-            Some(Ok(message)) => into.push(Rec {
-                partition,
-                offset: message.offset(),
-                timestamp: message.timestamp().to_millis().unwrap_or(-1),
-                key: message.key().map(<[u8]>::to_vec),
-                value: message.payload().map(<[u8]>::to_vec),
-                headers: message.headers().map(owned_headers).unwrap_or_default(),
-            }),
+            Some(Ok(message)) => into.push(rec(&message, partition)),
             Some(Err(KafkaError::PartitionEOF(_))) => break,
             Some(Err(error)) => panic!("{topic}-{partition}: {error}"),
             None => assert!(Instant::now() < deadline, "{topic}-{partition} cannot be read to its end {end}"),
         }
+    }
+}
+
+/// A record as librdkafka read it.
+pub fn rec(message: &BorrowedMessage<'_>, partition: i32) -> Rec {
+    Rec {
+        partition,
+        offset: message.offset(),
+        timestamp: message.timestamp().to_millis().unwrap_or(-1),
+        key: message.key().map(<[u8]>::to_vec),
+        value: message.payload().map(<[u8]>::to_vec),
+        headers: message.headers().map(owned_headers).unwrap_or_default(),
     }
 }
 

@@ -1,0 +1,95 @@
+//! The data path without the engine above it, for this repository's own proofs, behind the feature `bench`: not a part
+//! of the library's interface, and it may change at any time.
+//!
+//! Owns a [`Client`] (the metadata of one cluster, kept by a thread), [`Writer`]s and [`Reader`]s over it. Invariant:
+//! nothing is done here but turns of the producer and the fetcher. Bound: their pools. Called by `tests/wire_*` only.
+mod reader;
+mod writer;
+
+pub use reader::{Reader, ReaderOptions, Seen};
+pub use writer::{Out, Writer, WriterOptions};
+
+use crate::client::{MetadataClient, MetadataSettings, SharedMetadata};
+use crate::net::{PollSet, Waker};
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A result whose error is the text of what the library answered.
+pub type Outcome<T> = Result<T, String>;
+
+/// Longest wait of a turn, in milliseconds.
+const TURN_MS: i64 = 50;
+
+/// A record with its own bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Milliseconds since the Unix epoch.
+    pub timestamp: i64,
+    /// The key.
+    pub key: Option<Vec<u8>>,
+    /// The value.
+    pub value: Option<Vec<u8>>,
+    /// Names and values of the headers.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// A cluster's metadata, kept up to date by a thread of its own until dropped.
+#[derive(Debug)]
+pub struct Client {
+    metadata: SharedMetadata,
+    waker: Waker,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Client {
+    /// Starts the thread; `bootstrap` is a list of `host:port`.
+    ///
+    /// # Errors
+    /// No poll set.
+    pub fn new(bootstrap: &str) -> Outcome<Self> {
+        let metadata = SharedMetadata::new();
+        let mut client = MetadataClient::new(MetadataSettings::new("plimsoll", bootstrap), metadata.clone());
+        let mut polls = PollSet::new().map_err(text)?;
+        let (waker, stop) = (polls.waker(), Arc::new(AtomicBool::new(false)));
+        metadata.attach(waker.clone());
+        let stopped = Arc::clone(&stop);
+        let start = Instant::now();
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Acquire) {
+                polls.clear();
+                let due = client.prepare(&mut polls, since(start));
+                if polls.wait(Some(wait(due, start, 2 * TURN_MS))).is_ok() {
+                    client.process(&polls, since(start));
+                }
+            }
+        });
+        Ok(Self { metadata, waker, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Milliseconds since then.
+fn since(start: Instant) -> i64 {
+    i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long until `due`, at most `most_ms`.
+fn wait(due: i64, start: Instant, most_ms: i64) -> Duration {
+    let ms = due.saturating_sub(since(start)).clamp(0, most_ms);
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}
