@@ -71,11 +71,11 @@ fn create<'a>(bootstrap: &str, mut new: NewTopic<'a>, configs: &'a [(&str, &str)
     });
 }
 
-/// Fewest replicas in sync of a topic's partitions, by any broker that answers.
-pub fn in_sync(bootstrap: &str, topic: &str) -> Option<usize> {
+/// Leader and number of replicas in sync of each of a topic's partitions, by any broker that answers.
+pub fn leaders(bootstrap: &str, topic: &str) -> Option<Vec<(i32, usize)>> {
     let metadata = admin(bootstrap).inner().fetch_metadata(Some(topic), Duration::from_secs(2)).ok()?;
     let found = metadata.topics().iter().find(|t| t.name() == topic && t.error().is_none())?;
-    found.partitions().iter().map(|partition| partition.isr().len()).min()
+    Some(found.partitions().iter().map(|partition| (partition.leader(), partition.isr().len())).collect())
 }
 
 /// Deletes a topic and waits until it is gone.

@@ -15,7 +15,7 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.*;
 
 public class Peer {
-    static final long PATIENCE_MS = 60_000;
+    static final long PATIENCE_MS = 20_000;
     static DataInputStream in;
     static DataOutputStream out;
     static String bootstrap;

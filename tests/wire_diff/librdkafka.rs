@@ -9,7 +9,7 @@ use rdkafka::producer::{BaseProducer, Producer as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a part of a script.
 pub fn write(bootstrap: &str, place: &Place, part: &Part, transactional_id: &str) -> Result<(), String> {

@@ -4,7 +4,8 @@
 //! Each seed is a partition into which all three write what the seed says, one after the other, and from which all
 //! three read. `--seeds FIRST:COUNT` says which (without it the short form of `make test`); `--record DIR` keeps what
 //! the broker answered the library as seeds of the fuzz target `wire`. The last line is `N passed, N failed`.
-#![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 mod compare;
 mod java;
 mod librdkafka;
@@ -121,6 +122,9 @@ impl Bench {
                     while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let mut case = cell.lock().unwrap();
                         case.failed = self.write(&case, &consumer).err();
+                        if let Some(why) = &case.failed {
+                            println!("{why}");
+                        }
                     }
                 });
             }
@@ -128,10 +132,11 @@ impl Bench {
         drop(cells);
         for (kind, partitions) in &used {
             let topic = topic(*kind, number);
+            let read = |case: &&mut Case| case.place.topic == topic && case.failed.is_none();
+            let mut these: Vec<_> = cases.iter_mut().filter(read).collect();
             if *kind == Kind::Compacted {
                 self.compact(&topic, *partitions);
             }
-            let mut these: Vec<_> = cases.iter_mut().filter(|case| case.place.topic == topic).collect();
             for committed in [false, true] {
                 self.read(committed, &mut these);
             }
@@ -188,6 +193,11 @@ impl Bench {
             ("librdkafka", librdkafka::read(self.kafka.bootstrap(), committed, &places)),
             ("java", self.java.read(committed, &places)),
         ];
+        for (who, read) in &reads {
+            if let Err(why) = read {
+                println!("{who}: {why}");
+            }
+        }
         for (at, case) in cases.iter_mut().enumerate().filter(|(_, case)| case.failed.is_none()) {
             let one = |(who, read): &(&'static str, Result<Vec<Read>, String>)| match read {
                 Ok(reads) => Ok((*who, reads[at].clone())),

@@ -5,7 +5,7 @@ use plimsoll::Compression;
 use plimsoll::testing::wire::{Client, Reader, ReaderOptions, Record, Seen, Writer, WriterOptions};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a part of a script.
 pub fn write(client: &Client, place: &Place, part: &Part) -> Result<(), String> {

@@ -157,7 +157,7 @@ fn record(rng: &mut Rng, kind: Kind, room: &mut usize, now_ms: i64) -> Rec {
     };
     let headers = (0..headers).map(|_| (name(rng), part_of_record(rng, 200, &mut 10_000))).collect();
     // Times go back, too; a few are of long ago.
-    let age = if rng.u32(..50) == 0 { rng.i64(..10 * HOUR_MS) } else { rng.i64(..60_000) };
+    let age = if rng.u32(..50) == 0 { rng.i64(0..10 * HOUR_MS) } else { rng.i64(0..60_000) };
     Rec { partition: 0, offset: 0, timestamp: now_ms - age, key, value, headers }
 }
 

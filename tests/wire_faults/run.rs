@@ -65,7 +65,7 @@ impl Run {
 /// Runs a case; answers what the producer had to do again.
 pub fn run(bench: &Bench, case: &Case) -> Result<String, String> {
     let (records, bootstrap) = (bench.records, bench.bootstrap());
-    let topic = bench.cluster.unique(case.name);
+    let topic = bench.cluster.unique(&case.name.replace(' ', "-"));
     bench.create(&topic, case);
     let zero = AtomicU64::default;
     let run = Run { topic, records, allowed: zero(), written: zero(), read: zero(), failed: AtomicBool::new(false) };
