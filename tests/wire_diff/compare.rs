@@ -1,15 +1,16 @@
 //! Whether the clients read the same, and what was written.
-use crate::script::{Kind, Read};
+use crate::script::{Kind, Read, Script};
 use crate::support::oracle::Rec;
 use std::fmt::Write as _;
 
 /// Compares what each read with the first, and that with what was written.
-pub fn all(kind: Kind, wanted: &Read, reads: &[(&'static str, Read)]) -> Result<(), String> {
+pub fn all(script: &Script, committed: bool, reads: &[(&'static str, Read)]) -> Result<(), String> {
     let (first, mine) = &reads[0];
     for (who, theirs) in &reads[1..] {
         same((*who, theirs), (*first, mine))?;
     }
-    match kind {
+    let wanted = &script.expected(committed);
+    match script.kind {
         Kind::Plain => same(("written", wanted), (*first, mine)),
         Kind::Appended => {
             let mut wanted = wanted.clone();
@@ -18,7 +19,7 @@ pub fn all(kind: Kind, wanted: &Read, reads: &[(&'static str, Read)]) -> Result<
             }
             same(("written", &wanted), (*first, mine))
         }
-        Kind::Compacted => cleaned(wanted, mine),
+        Kind::Compacted => cleaned(wanted, &script.expected(true), mine),
     }
 }
 
@@ -39,9 +40,9 @@ fn same((theirs, expected): (&str, &Read), (mine, got): (&str, &Read)) -> Result
     Ok(())
 }
 
-/// What the cleaner leaves are records that were written, each key's last one among them, and the one that closed the
-/// segment.
-fn cleaned(wanted: &Read, got: &Read) -> Result<(), String> {
+/// What the cleaner leaves are records that were written, each key's last committed one among them, and the one that
+/// closed the segment.
+fn cleaned(wanted: &Read, committed: &Read, got: &Read) -> Result<(), String> {
     let [left @ .., last] = &got.records[..] else { return Err("nothing is left".to_owned()) };
     if last.key.as_deref() != Some(b"last") || last.offset != wanted.position {
         return Err(format!("the last record is {}", short(last)));
@@ -52,8 +53,8 @@ fn cleaned(wanted: &Read, got: &Read) -> Result<(), String> {
             return Err(format!("never written, or out of order: {}", short(record)));
         }
     }
-    for (at, record) in wanted.records.iter().enumerate() {
-        let later = wanted.records[at + 1..].iter().any(|other| other.key == record.key);
+    for (at, record) in committed.records.iter().enumerate() {
+        let later = committed.records[at + 1..].iter().any(|other| other.key == record.key);
         let is_left = left.iter().any(|other| other.offset == record.offset);
         if !later && !is_left && record.value.is_some() {
             return Err(format!("the last of its key is gone: {}", short(record)));

@@ -204,7 +204,7 @@ impl Bench {
                 Err(why) => Err(format!("read by {who}: {why}")),
             };
             let same = reads.iter().map(one).collect::<Result<Vec<_>, _>>();
-            let same = same.and_then(|reads| compare::all(case.script.kind, &wanted[at], &reads));
+            let same = same.and_then(|reads| compare::all(&case.script, committed, &reads));
             let level = if committed { "read_committed" } else { "read_uncommitted" };
             case.failed = same.err().map(|why| format!("{level}: {why}"));
         }
