@@ -100,7 +100,8 @@ impl Bench {
         options.advertised = proxy.iter().map(Proxy::port).collect();
         let kafka = Cluster::start(&options)?;
         proxy.iter().for_each(|proxy| proxy.lead_to(kafka.port(0)));
-        let client = Client::new(kafka.bootstrap()).unwrap();
+        let port = proxy.as_ref().map_or(kafka.port(0), Proxy::port);
+        let client = Client::new(&format!("127.0.0.1:{port}")).unwrap();
         let java = Java::start(kafka.bootstrap());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         Some(Self { kafka, client, java, now_ms: i64::try_from(now.as_millis()).unwrap(), _proxy: proxy })
