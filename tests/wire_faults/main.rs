@@ -1,7 +1,8 @@
 //! The data path under faults: three real brokers behind a proxy each, and every record exactly once, in the order of
 //! its partition.
 //!
-//! Without arguments the short form that `make test` runs, with 100,000 records: disturbed connections, a moved leader, a
+//! Without arguments the short form that `make test` runs, with 100,000 records: disturbed connections, a
+//! moved leader, a
 //! killed broker. `--records N` runs every fault with so many, `--only NAME` one case. The last line is
 //! `N passed, N failed`.
 #![allow(missing_docs, unreachable_pub)]

@@ -1,6 +1,7 @@
 //! One case: records are written and read by the library while a fault strikes, then read by librdkafka.
 //!
-//! Record `n` goes to partition `n % partitions` and is the `n / partitions`th there: its value begins with that number,
+//! Record `n` goes to partition `n % partitions` and is the `n / partitions`th there: its value begins with
+//! that number,
 //! and so its offset must be that number, too: nothing lost, nothing twice, all in order.
 use crate::support::oracle;
 use crate::{Bench, Case};
