@@ -75,7 +75,7 @@ pub(crate) struct SharedMetadata(Arc<Inner>);
 
 impl SharedMetadata {
     /// Nothing known, nobody asking; brokers are spoken to in plaintext.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "bench"))]
     pub(crate) fn new() -> Self {
         Self::default()
     }

@@ -25,6 +25,8 @@ pub(crate) const APIS: &[ApiKey] = &[
     ApiKey::AddOffsetsToTxn,
     ApiKey::EndTxn,
     ApiKey::TxnOffsetCommit,
+    ApiKey::SaslHandshake,
+    ApiKey::SaslAuthenticate,
 ];
 
 /// What decoding needs, made once.
@@ -103,6 +105,8 @@ pub(crate) fn response(api: ApiKey, version: i16, frame: &[u8]) -> Result<()> {
             response.tail()?.endpoints.for_each(drop);
         }
         ApiKey::InitProducerId => drop(InitProducerIdResponse::read(frame, version)?),
+        ApiKey::SaslHandshake => SaslHandshakeResponse::read(frame)?.mechanisms(|_| ())?,
+        ApiKey::SaslAuthenticate => drop(SaslAuthenticateResponse::read(frame)?),
         ApiKey::FindCoordinator => drop(FindCoordinatorResponse::read(frame, version)?),
         ApiKey::OffsetForLeaderEpoch => {
             let mut response = OffsetForLeaderEpochResponse::read(frame, version)?;

@@ -229,7 +229,9 @@ fn every_codec_reads_back_what_it_wrote_at_every_level_and_only_if_it_is_smaller
             let mut compressor = Compressor::with_level(codec, Some(*level), 100_000).unwrap();
             assert_eq!(compressor.codec(), codec);
             for len in [0, 1, 10, 100, 32_767, 32_768, 32_769, 65_537, 100_000] {
-                let words: Vec<u8> = (0..len).map(|_| b"etaoin shrdlu"[rng.usize(..13)]).collect();
+                let lines = ["to be or not ", "that is the question ", "whether 'tis nobler ", "in the mind "];
+                let words = std::iter::repeat_with(|| lines[rng.usize(..lines.len())]).flat_map(str::bytes);
+                let words: Vec<u8> = words.take(len).collect();
                 let noise: Vec<u8> = (0..len).map(|_| rng.u8(..)).collect();
                 assert!(compressor.compress(&noise).is_none(), "{codec:?} {level}: {len} bytes of noise shrink");
                 let Some(packed) = compressor.compress(&words) else {

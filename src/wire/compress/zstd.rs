@@ -39,6 +39,9 @@ impl Encoder {
 
     /// The zstd form of `section`, if it is smaller.
     pub(super) fn encode(&mut self, section: &[u8]) -> Option<&[u8]> {
+        if section.len() > self.out.len() {
+            return None;
+        }
         let room = self.out.get_mut(..section.len().checked_sub(1)?)?;
         let len = self.context.compress2(room, section).ok()?;
         self.out.get(..len)
