@@ -20,6 +20,7 @@ pub(crate) const MIN_FRAMES: usize = 3;
 /// Longest name of a topic that Kafka accepts, in bytes.
 pub(crate) const MAX_TOPIC_NAME: usize = 249;
 /// Bytes that may wait, encrypted, in one TLS session for room in its socket; a write beyond waits with its owner.
+#[cfg(feature = "ssl")]
 pub(crate) const TLS_SEND_BYTES: usize = 32 << 10;
 /// Most bytes of a TLS session: what waits to leave, a record encrypted and decrypted (twice 18 KiB), and the
 /// session's own state.

@@ -1,6 +1,6 @@
 //! The system calls by which a connection carries bytes: one place, so that tests can put a simulated network there.
 //!
-//! A thread of a test that has installed a [`sim`](super::sim) network reaches that one; everything else goes to the
+//! A thread of a test that has installed a `sim` network reaches that one; everything else goes to the
 //! system.
 #[cfg(not(test))]
 pub(super) use os::{connect, recv, sendmsg, shutdown, socket_error};

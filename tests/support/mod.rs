@@ -18,10 +18,12 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod broker;
+#[cfg(feature = "ssl")]
 pub mod certs;
 pub mod load;
 pub mod oracle;
 pub mod proxy;
+#[cfg(feature = "ssl")]
 pub mod secured;
 
 use std::io::Write as _;
