@@ -212,34 +212,42 @@ fn apache_kafka_aborts_a_transaction_that_stays_open_and_the_producer_says_so() 
 }
 
 #[test]
-fn apache_kafka_killed_in_a_transaction_commits_it_whole_or_not_at_all() {
-    for version in [1, 2] {
-        let options = Options::default().feature("transaction.version", version);
-        let Some(cluster) = Cluster::start(&options) else { return };
-        oracle::create_topic(cluster.bootstrap(), "killed", 2, &[]);
-        let mut writer = Writer::new(&cluster, "killed");
-        let mut expected = Vec::new();
-        for round in 0..4 {
-            writer.begin();
-            writer.write("killed", round * 500..round * 500 + 250);
-            if round == 1 {
-                cluster.kill(0);
-                cluster.restart(0);
-            }
-            writer.write("killed", round * 500 + 250..round * 500 + 500);
-            writer.bench.producer.commit().unwrap();
-            if round == 2 {
-                writer.bench.turn(5);
-                cluster.kill(0);
-                cluster.restart(0);
-            }
-            match writer.settle() {
-                TxnState::Ready => expected.extend(numbers(round * 500..round * 500 + 500)),
-                TxnState::Failed(_) => assert_eq!(writer.abort(), TxnState::Ready),
-                other => panic!("version {version}, round {round}: {other:?}"),
-            }
+fn apache_kafka_killed_in_a_transaction_of_version_1_commits_it_whole_or_not_at_all() {
+    killed_in_a_transaction(1);
+}
+
+#[test]
+fn apache_kafka_killed_in_a_transaction_of_version_2_commits_it_whole_or_not_at_all() {
+    killed_in_a_transaction(2);
+}
+
+/// The broker is killed between the records of one transaction and while another one is committed.
+fn killed_in_a_transaction(version: u16) {
+    let options = Options::default().feature("transaction.version", version);
+    let Some(cluster) = Cluster::start(&options) else { return };
+    oracle::create_topic(cluster.bootstrap(), "killed", 2, &[]);
+    let mut writer = Writer::new(&cluster, "killed");
+    let mut expected = Vec::new();
+    for round in 0..4 {
+        writer.begin();
+        writer.write("killed", round * 500..round * 500 + 250);
+        if round == 1 {
+            cluster.kill(0);
+            cluster.restart(0);
         }
-        assert!(expected.len() >= 1_000, "version {version}: {}", expected.len());
-        oracle::wait("the markers", || (committed(&cluster, "killed") == expected).then_some(()));
+        writer.write("killed", round * 500 + 250..round * 500 + 500);
+        writer.bench.producer.commit().unwrap();
+        if round == 2 {
+            writer.bench.turn(5);
+            cluster.kill(0);
+            cluster.restart(0);
+        }
+        match writer.settle() {
+            TxnState::Ready => expected.extend(numbers(round * 500..round * 500 + 500)),
+            TxnState::Failed(_) => assert_eq!(writer.abort(), TxnState::Ready),
+            other => panic!("version {version}, round {round}: {other:?}"),
+        }
     }
+    assert!(expected.len() >= 1_000, "version {version}: {}", expected.len());
+    oracle::wait("the markers", || (committed(&cluster, "killed") == expected).then_some(()));
 }
