@@ -110,10 +110,13 @@ pub(crate) fn run(rate: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The mock cluster walks the list of a partition's batches at each fetch, so batches must not be tiny.
+const LINGER_MS: &str = "20";
+
 /// Writes lines at a steady rate; each carries the moment it was due, also when it is late.
 fn generate(bootstrap: &str, rate: u64, taken: &AtomicU64, stop: &AtomicBool) {
     let producer: Result<ThreadedProducer<DefaultProducerContext>, _> =
-        ClientConfig::new().set("bootstrap.servers", bootstrap).set("linger.ms", "1").create();
+        ClientConfig::new().set("bootstrap.servers", bootstrap).set("linger.ms", LINGER_MS).create();
     let Ok(producer) = producer else { return };
     let words: Vec<String> = (0..WORDS).map(|n| format!("word{n:05}")).collect();
     let mut random = fastrand::Rng::with_seed(42);

@@ -70,6 +70,7 @@ fn count(options: &Options) -> Result<(), Box<dyn Error>> {
         .state_dir(state.path())
         .config("commit.interval.ms", "200")
         .config("fetch.max.wait.ms", "10")
+        .config("linger.ms", "20")
         .count_allocations(true)
         .start(topology)?;
 

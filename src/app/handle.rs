@@ -14,6 +14,7 @@ use crate::topology::Topology;
 use crate::worker::bring_up::{BringUp, Planned};
 use crate::worker::control::{Board, Control};
 use crate::worker::failure::RunError;
+use crate::worker::recovery::Recovery;
 use crate::worker::settings::Settings;
 use crate::worker::state::{State, StateCell, StateListener};
 use crate::worker::{Mailbox, REQUESTS, panic_text};
@@ -106,6 +107,7 @@ impl App {
             token_handle: Weak::new(),
             token_fault: false,
             refused: false,
+            recovery: Recovery::default(),
         };
         let planned = Arc::new(OnceLock::new());
         let with = BringUp {

@@ -108,6 +108,13 @@ fn holder_text(holder: Option<u32>) -> String {
     holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
+impl StoreError {
+    /// Whether the database has stopped and must be opened again.
+    pub(crate) fn is_stop(&self) -> bool {
+        matches!(self, Self::BackgroundError { .. })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

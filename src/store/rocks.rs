@@ -8,7 +8,7 @@
 //!
 //! Families of stores that the topology no longer has are dropped at open: each would take memory that no plan counts,
 //! and a store that comes back is restored from its changelog.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -83,8 +83,8 @@ impl RocksBackend {
 
     /// Closes and opens the database again, after a background error. What was not flushed is gone: every task must go
     /// on from the offsets that are stored now. Waits for open scans; meanwhile all other calls fail.
-    #[allow(dead_code)] // for the worker, which closes the application today
-    pub(crate) fn reopen(&self) -> Result<(), StoreError> {
+    /// With `empty` its files are deleted in between, so that damaged ones are not opened again.
+    pub(crate) fn reopen(&self, empty: bool) -> Result<(), StoreError> {
         let mut old = self.db.write().unwrap_or_else(PoisonError::into_inner).take();
         let deadline = Instant::now() + Duration::from_millis(self.settings.options.stall_deadline_ms);
         while let Some(shared) = old {
@@ -96,6 +96,9 @@ impl RocksBackend {
                 });
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+        if empty {
+            remove_database(&self.settings.directory)?;
         }
         let new = Arc::new(open_database(&self.settings)?);
         *self.db.write().unwrap_or_else(PoisonError::into_inner) = Some(new);
@@ -204,6 +207,16 @@ fn open_database(settings: &RocksSettings) -> Result<Db, StoreError> {
         Ok(db)
     });
     open.map_err(|error| store_error(error, settings.options.stall_deadline_ms))
+}
+
+/// Deletes the database's files.
+fn remove_database(directory: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_dir_all(directory.join(DATABASE)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Io { message: error.to_string() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Deletes every partition that has rows but no offset: what a killed drop or first restore left.

@@ -71,6 +71,11 @@ impl Upkeep {
         vec![lever(Rung::FlushMemtables), lever(Rung::ShrinkBlockCache)]
     }
 
+    /// Opens the database again after it has stopped; see [`RocksBackend::reopen`].
+    pub(crate) fn reopen(&self, empty: bool) -> Result<(), StoreError> {
+        self.backend.reopen(empty)
+    }
+
     /// Grants what is wished and flushes what is old; to be called every few milliseconds up to a second, with the
     /// monotonic clock. Never waits for a flush. A [`StoreError::BackgroundError`] means: stop the tasks, reopen,
     /// restore.

@@ -302,7 +302,7 @@ impl Control {
             stores: numbered.map(|(at, s)| (StoreId(u16::try_from(at).unwrap_or(u16::MAX)), s.name.clone())).collect(),
             options: DbOptions::planned(plan.sizes()),
         };
-        let backend = RocksBackend::open(settings).map_err(RunError::store)?;
+        let backend = RocksBackend::open(settings).map_err(|error| RunError::store(&error))?;
         let backend = Arc::new(backend);
         Ok((Arc::clone(&backend) as Arc<dyn Backend>, Some(Upkeep::new(backend))))
     }

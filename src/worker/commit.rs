@@ -34,7 +34,15 @@ impl StreamThread {
             return Ok(());
         }
         match self.commit_offsets()? {
-            CommitOutcome::Done => self.write_stores(),
+            CommitOutcome::Done => match self.write_stores() {
+                // What was committed is in the changelog, from which the stores are restored.
+                Err(RunError::StoreStopped { reason }) => {
+                    self.close_all();
+                    self.tell(Request::StoreStopped { reason });
+                    Ok(())
+                }
+                written => written,
+            },
             CommitOutcome::Rebalancing => Ok(()),
             CommitOutcome::Stale => {
                 self.close_all();
@@ -164,7 +172,8 @@ impl StreamThread {
             let stream_time = self.tasks[index].group.stream_time();
             let wired = self.wired.get(task.subtopology as usize).cloned().flatten();
             for store in wired.iter().flat_map(|wired| &wired.stores) {
-                self.write_store(store, task.partition, stream_time).map_err(RunError::store)?;
+                let written = self.write_store(store, task.partition, stream_time);
+                written.map_err(|error| RunError::store(&error))?;
             }
             self.tasks[index].committed();
         }

@@ -9,6 +9,7 @@ use super::group_commit::PendingCommit;
 use super::mailbox::Mailbox;
 use super::message::{Command, CommitSlot, Request};
 use super::purge::Purge;
+use super::recovery::Recovery;
 use super::restore::RestoreHandle;
 use super::settings::Settings;
 use super::state::{State, StateCell};
@@ -125,6 +126,8 @@ pub(crate) struct Control {
     pub(crate) token_fault: bool,
     /// The brokers' refusal is what the application is shown to wait for.
     pub(crate) refused: bool,
+    /// What is known of a database that has stopped.
+    pub(crate) recovery: Recovery,
 }
 
 impl Control {
@@ -161,6 +164,7 @@ impl Control {
                 self.on_event(running, event)?;
             }
             self.requests(running)?;
+            self.recover_store(running)?;
             self.watch(running)?;
             let now = self.clock.mono_ms();
             running.purge.turn(&running.admin, now);
@@ -256,6 +260,9 @@ impl Control {
                     let command = Command::Position { task, topic, partition, offset: position };
                     send(running, thread, command)?;
                 }
+                Request::StoreStopped { reason } => self.recovery.stopped(reason),
+                Request::StoreReleased { thread } => self.recovery.released(thread),
+                Request::StoreReopened { outcome } => self.recovery.reopened(outcome),
                 Request::Ended { thread } => running.thread_ended(thread),
             }
         }

@@ -1,6 +1,7 @@
 //! Why an application fails while it runs, and what the user may answer.
 use crate::base::id::TaskId;
 use crate::budget::PlanError;
+use crate::store::error::StoreError;
 use std::fmt;
 use std::sync::Arc;
 
@@ -107,6 +108,13 @@ pub enum RunError {
         /// What RocksDB or the file system said.
         reason: String,
     },
+    /// RocksDB stopped after an error of its background threads. It is opened again and restored by itself; this is
+    /// seen when that happens a third time within ten minutes, or does not succeed.
+    #[error("the state database stopped: {reason}; check the disk of the state directory")]
+    StoreStopped {
+        /// What RocksDB or the file system said.
+        reason: String,
+    },
     /// The brokers, or librdkafka on their behalf, answered with an error that does not pass.
     #[error("kafka: {reason}")]
     Client {
@@ -150,8 +158,9 @@ impl RunError {
     }
 
     /// What the database or the file system said.
-    pub(crate) fn store(reason: impl fmt::Display) -> Self {
-        Self::Store { reason: reason.to_string() }
+    pub(crate) fn store(error: &StoreError) -> Self {
+        let reason = error.to_string();
+        if error.is_stop() { Self::StoreStopped { reason } } else { Self::Store { reason } }
     }
 
     /// What the system, or this library itself, said.

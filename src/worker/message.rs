@@ -86,6 +86,8 @@ pub(crate) enum Command {
     },
     /// Close this task uncommitted and start it again from its last commit.
     Restart(TaskStart),
+    /// The database has stopped: close every task without committing, answer with [`Request::StoreReleased`].
+    ReleaseStore,
     /// Commit, close every task and end.
     Shutdown,
 }
@@ -144,6 +146,21 @@ pub(crate) enum Request {
         offset: i64,
         /// Where the log parts from what was read of it, when it was truncated and the leader could tell.
         end: Option<i64>,
+    },
+    /// The database has stopped after an error in its background.
+    StoreStopped {
+        /// What it said.
+        reason: String,
+    },
+    /// The thread has closed its tasks and does not use the database.
+    StoreReleased {
+        /// Index of the thread.
+        thread: usize,
+    },
+    /// The restore thread has opened the database again, or could not.
+    StoreReopened {
+        /// Why not.
+        outcome: Result<(), String>,
     },
     /// The thread has ended.
     Ended {

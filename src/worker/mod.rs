@@ -24,6 +24,7 @@ mod purge;
 mod question;
 #[cfg(target_os = "linux")]
 mod rebalance;
+pub(crate) mod recovery;
 #[cfg(target_os = "linux")]
 mod restore;
 pub(crate) mod settings;

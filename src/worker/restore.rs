@@ -5,7 +5,7 @@
 //! jobs are one for each (task, logged store). A restore that was interrupted goes on at the offset in the database.
 use super::failure::RunError;
 use super::mailbox::Mailbox;
-use super::message::Command;
+use super::message::{Command, Request};
 use super::settings::Settings;
 use crate::base::clock::Clock;
 use crate::base::id::{StoreId, TaskId};
@@ -45,6 +45,12 @@ pub(crate) enum RestoreCommand {
     Cancel {
         /// Which start.
         life: Life,
+    },
+    /// The database has stopped and no thread uses it: open it again, without its rows if `empty`, and answer
+    /// [`Request::StoreReopened`].
+    Reopen {
+        /// Whether what is on the disk is deleted first.
+        empty: bool,
     },
     /// End.
     Stop,
@@ -111,6 +117,10 @@ pub(crate) struct RestoreThread {
     pub(super) jobs: Vec<Job>,
     /// What its pool has taken of its module's rows.
     pub(super) _reserved: Reserved,
+    /// To the control thread.
+    pub(super) control: Mailbox<Request>,
+    /// The database has stopped and the control thread knows.
+    pub(super) stopped: bool,
     pub(super) ending: bool,
 }
 
@@ -135,9 +145,25 @@ impl RestoreThread {
     /// Flushes what is old, grants the governor's wishes, and tells everybody when the database has stopped.
     fn care(&mut self) {
         let now = self.clock.mono_ms();
-        if let Some(Err(error)) = self.upkeep.as_mut().map(|upkeep| upkeep.turn(now)) {
-            self.fail_all(&RunError::store(&error));
+        if self.stopped {
+            return;
         }
+        if let Some(Err(error)) = self.upkeep.as_mut().map(|upkeep| upkeep.turn(now)) {
+            let error = RunError::store(&error);
+            self.fail_all(&error);
+            if let RunError::StoreStopped { reason } = error {
+                self.stopped = self.control.post(Request::StoreStopped { reason }).is_ok();
+            }
+        }
+    }
+
+    /// Opens the database again. The control thread has seen to it that no other thread uses it.
+    fn reopen(&mut self, empty: bool) {
+        self.forget_all(|_| true);
+        let outcome = self.upkeep.as_ref().map_or(Ok(()), |upkeep| upkeep.reopen(empty));
+        self.stopped = outcome.is_err();
+        let outcome = outcome.map_err(|error| error.to_string());
+        let _ = self.control.post(Request::StoreReopened { outcome });
     }
 
     fn obey(&mut self) {
@@ -145,6 +171,7 @@ impl RestoreThread {
             match command {
                 RestoreCommand::Restore { task, life, store, owner } => self.begin(task, life, store, owner),
                 RestoreCommand::Cancel { life } => self.forget_all(|job| job.life == life),
+                RestoreCommand::Reopen { empty } => self.reopen(empty),
                 RestoreCommand::Stop => self.ending = true,
             }
         }
@@ -231,7 +258,7 @@ impl RestoreThread {
         }
         let [start, target] = bounds;
         let topic_id = self.metadata.latest().topic(&job.topic).map_or([0; 16], |topic| topic.id);
-        let position = self.position(job, topic_id, start, target).map_err(RunError::store)?;
+        let position = self.position(job, topic_id, start, target).map_err(|error| RunError::store(&error))?;
         let slot = self.fetcher.add(&job.topic, partition, position.next).map_err(RunError::internal)?;
         Ok(Some(Reading { slot, position, target }))
     }
@@ -280,7 +307,8 @@ impl RestoreThread {
         loop {
             match cursor.next(section) {
                 Ok(Some(record)) => {
-                    restore.apply(record.key, record.value, record.timestamp, record.offset).map_err(RunError::store)?
+                    let applied = restore.apply(record.key, record.value, record.timestamp, record.offset);
+                    applied.map_err(|error| RunError::store(&error))?;
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -289,7 +317,7 @@ impl RestoreThread {
                 }
             }
         }
-        restore.finish(batch.header.next_offset()).map_err(RunError::store)
+        restore.finish(batch.header.next_offset()).map_err(|error| RunError::store(&error))
     }
 
     fn take_faults(&mut self) {

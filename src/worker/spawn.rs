@@ -202,6 +202,8 @@ fn make_restore(seed: RestoreSeed, sizes: &Sizes) -> Result<RestoreThread, RunEr
         batch: StoreBatch::with_capacity(sizes.store_batch_bytes),
         jobs: Vec::new(),
         _reserved: reserved,
+        control: seed.control,
+        stopped: false,
         ending: false,
     })
 }

@@ -21,6 +21,10 @@ impl StreamThread {
                 Command::Assign { epoch, keep, start } => self.assign(epoch, &keep, start)?,
                 Command::Revoke { epoch } => self.revoke(epoch)?,
                 Command::Lost => self.close_all(),
+                Command::ReleaseStore => {
+                    self.close_all();
+                    self.tell(Request::StoreReleased { thread: self.index });
+                }
                 Command::Restored { task, life, store } => self.restored(task, life, store),
                 Command::RestoreFailed { task, life, error } => {
                     if self.task_index(task).is_some_and(|index| self.tasks[index].life == life) {
@@ -204,7 +208,11 @@ impl StreamThread {
     pub(super) fn fail_task(&mut self, id: TaskId, error: RunError) -> Result<(), RunError> {
         self.close_task(id);
         self.awaited.push(id);
-        self.report(Some(id), error);
+        match error {
+            // Not the task's fault: the control thread has the database opened again and the tasks with it.
+            RunError::StoreStopped { reason } => self.tell(Request::StoreStopped { reason }),
+            error => self.report(Some(id), error),
+        }
         Ok(())
     }
 

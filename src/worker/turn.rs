@@ -256,13 +256,15 @@ impl StreamThread {
 
     /// A fault in words.
     pub(super) fn describe(&self, task: TaskId, fault: Fault, parked: Option<Parked>, at: String) -> RunError {
+        let stopped = matches!(&parked, Some(Parked::Store { error, .. }) if error.is_stop());
         let details = parked.map(|parked| self.shared.topology.explain(&parked));
         let port = self.port.take_failure();
         let reason = details.or(port).unwrap_or_else(|| "no details".to_owned());
         match fault {
             Fault::Decode | Fault::User => RunError::Processing { task, at, reason },
             Fault::Produce | Fault::TooLarge => RunError::Production { task, reason },
-            Fault::Store => RunError::store(reason),
+            Fault::Store if stopped => RunError::StoreStopped { reason },
+            Fault::Store => RunError::Store { reason },
         }
     }
 

@@ -8,6 +8,7 @@
 mod support;
 
 mod app;
+mod database;
 mod group;
 mod killed;
 mod process;

@@ -286,7 +286,7 @@ fn after_a_background_error_writes_are_refused_until_the_database_is_opened_agai
         let mut reopened = None;
         backend
             .scan(A, &partition_prefix(1), &partition_end(1), &mut |_, _| {
-                reopened = Some(scope.spawn(|| backend.reopen()));
+                reopened = Some(scope.spawn(|| backend.reopen(false)));
                 while backend.check().is_err_and(|error| matches!(error, StoreError::BackgroundError { .. })) {
                     std::thread::yield_now();
                 }
