@@ -139,7 +139,9 @@ struct pl_iterator {
   const rocksdb::Snapshot* snapshot;
   std::string from;
   std::string to;
+  rocksdb::Slice lower;
   rocksdb::Slice upper;
+  bool reverse;
   std::string last;
   bool started = false;
   bool fill_cache = true;

@@ -114,20 +114,38 @@ rocksdb::Status read(pl_db* db, rocksdb::ColumnFamilyHandle* family, const rocks
   return db->db->Get(options, family, key, &t_read.value);
 }
 
+void step(pl_iterator* it) {
+  if (it->reverse) {
+    it->inner->Prev();
+  } else {
+    it->inner->Next();
+  }
+}
+
 // (Re)creates the iterator and puts it on the first row that was not returned yet.
 void seek(pl_iterator* it) {
   rocksdb::ReadOptions options;
   options.snapshot = it->snapshot;
   options.fill_cache = it->fill_cache;
+  options.iterate_lower_bound = &it->lower;
   options.iterate_upper_bound = &it->upper;
   it->inner.reset();
   it->inner.reset(it->db->db->NewIterator(options, it->family));
   if (!it->started) {
-    it->inner->Seek(it->from);
+    // The bounds make the last row the last one below `to`.
+    if (it->reverse) {
+      it->inner->SeekToLast();
+    } else {
+      it->inner->Seek(it->from);
+    }
     return;
   }
-  it->inner->Seek(it->last);
-  if (it->inner->Valid() && it->inner->key() == rocksdb::Slice(it->last)) it->inner->Next();
+  if (it->reverse) {
+    it->inner->SeekForPrev(it->last);
+  } else {
+    it->inner->Seek(it->last);
+  }
+  if (it->inner->Valid() && it->inner->key() == rocksdb::Slice(it->last)) step(it);
 }
 
 }  // namespace
@@ -180,7 +198,8 @@ void pl_get_done(void) {
   if (t_read.buffer.capacity() > (64u << 10)) std::string().swap(t_read.buffer);
 }
 
-pl_iterator* pl_iterator_new(pl_db* db, uint16_t store, pl_slice from, pl_slice to, pl_status* status) {
+pl_iterator* pl_iterator_new(pl_db* db, uint16_t store, pl_slice from, pl_slice to, int reverse,
+                             pl_status* status) {
   pl_iterator* it = nullptr;
   const int made = guarded(status, [&] {
     Family* family = db->family(store, status);
@@ -190,7 +209,9 @@ pl_iterator* pl_iterator_new(pl_db* db, uint16_t store, pl_slice from, pl_slice 
     it->family = family->handle;
     it->from.assign(from.data, from.size);
     it->to.assign(to.data, to.size);
+    it->lower = rocksdb::Slice(it->from);
     it->upper = rocksdb::Slice(it->to);
+    it->reverse = reverse != 0;
     it->snapshot = db->db->GetSnapshot();
     db->open_iterators.fetch_add(1, std::memory_order_relaxed);
     return 0;
@@ -208,7 +229,7 @@ int pl_iterator_next(pl_iterator* it, pl_slice* key, pl_slice* value, pl_status*
       if (!it->inner || attempt > 0) {
         seek(it);
       } else if (it->started) {
-        it->inner->Next();
+        step(it);
       }
       if (it->inner->Valid()) {
         it->last.assign(it->inner->key().data(), it->inner->key().size());

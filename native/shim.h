@@ -88,9 +88,9 @@ void pl_get_done(void);
 // Applies operations in the form of a StoreBatch (see src/store/batch.rs), all or none, after waiting for room.
 int pl_write(pl_db* db, pl_slice operations, pl_status* status);
 
-// Rows in [from, to) as they are now. NULL on error.
-pl_iterator* pl_iterator_new(pl_db* db, uint16_t store, pl_slice from, pl_slice to, pl_status* status);
-// 1 and the next row, 0 at the end, -1 error. Key and value live until the next call.
+// Rows in [from, to) as they are now, the last one first if reverse is not 0. NULL on error.
+pl_iterator* pl_iterator_new(pl_db* db, uint16_t store, pl_slice from, pl_slice to, int reverse, pl_status* status);
+// 1 and the next row in that order, 0 at the end, -1 error. Key and value live until the next call.
 int pl_iterator_next(pl_iterator* iterator, pl_slice* key, pl_slice* value, pl_status* status);
 void pl_iterator_free(pl_iterator* iterator);
 

@@ -273,12 +273,13 @@ impl Db {
         self.call(|db, status| unsafe { sys::pl_compact(db, store, status) }).map(drop)
     }
 
-    /// Rows of `[from, to)` as they are now.
-    pub(crate) fn rows(&self, store: u16, from: &[u8], to: &[u8]) -> Result<DbRows<'_>, RocksError> {
+    /// Rows of `[from, to)` as they are now, in the order of their bytes or the other way round.
+    pub(crate) fn rows(&self, store: u16, from: &[u8], to: &[u8], reverse: bool) -> Result<DbRows<'_>, RocksError> {
         let _scope = scope(Module::Store);
+        let (from, to, reverse) = (slice(from), slice(to), c_int::from(reverse));
         let mut status = Status::new();
         // SAFETY: an open database; the shim copies both keys.
-        let rows = unsafe { sys::pl_iterator_new(self.0.as_ptr(), store, slice(from), slice(to), &mut status.0) };
+        let rows = unsafe { sys::pl_iterator_new(self.0.as_ptr(), store, from, to, reverse, &mut status.0) };
         NonNull::new(rows).map(|rows| DbRows { rows, _db: self }).ok_or_else(|| status.error())
     }
 
@@ -323,7 +324,7 @@ impl Drop for Db {
 /// Key and value of a row.
 type DbRow<'a> = (&'a [u8], &'a [u8]);
 
-/// Rows of a range, in the order of their bytes, as they were when the range was opened.
+/// Rows of a range, in the order that was asked for, as they were when the range was opened.
 #[derive(Debug)]
 pub(crate) struct DbRows<'a> {
     rows: NonNull<sys::pl_iterator>,

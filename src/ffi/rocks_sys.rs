@@ -108,6 +108,7 @@ unsafe extern "C" {
         store: u16,
         from: pl_slice,
         to: pl_slice,
+        reverse: c_int,
         status: *mut pl_status,
     ) -> *mut pl_iterator;
     pub(super) fn pl_iterator_next(

@@ -9,9 +9,12 @@ mod cx;
 mod edge;
 mod fault;
 mod func;
+#[allow(dead_code)] // for the operators to come
 mod keyvalue;
 pub(crate) mod ops;
 mod pen;
+#[allow(dead_code)] // for the operators to come
+mod per_task;
 mod record;
 mod state;
 mod topic;
@@ -22,7 +25,11 @@ pub(crate) use edge::{Drain, Edge, Node, Source};
 pub(crate) use fault::{Fault, FaultCell, Flow, Parked, Spot};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
+#[allow(unused_imports)] // for the operators to come
+pub(crate) use keyvalue::{NO_TIMESTAMP, make_store};
 pub use pen::{NoRoom, Pen};
+#[allow(unused_imports)] // for the operators to come
+pub(crate) use per_task::PerTask;
 pub(crate) use record::{OutBytes, RawRecord, Record, RecordContext};
 #[cfg(test)]
 pub(crate) use state::Collected;

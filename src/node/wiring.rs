@@ -3,12 +3,14 @@
 //! The logical graph is not generic; each of its nodes carries one [`Make`] closure that builds the typed node over its
 //! already built children. An edge is downcast here, once, and never per record.
 use super::edge::{Drain, Edge, Node, Source};
+use super::per_task::TaskState;
 use super::state::StateStore;
 use super::topic::TopicName;
 use crate::base::id::{NodeId, SourceId, StoreId};
 use crate::codec::{Place, Schema, Side};
 use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
+use crate::store::kind::StoreKind;
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,10 +27,18 @@ pub(crate) struct MadeStore {
     /// An `Rc` of the typed store.
     pub(crate) typed: Box<dyn Any>,
     pub(crate) face: Rc<dyn StateStore>,
+    /// For changes that no node forwards.
+    pub(crate) drain: Rc<dyn Drain>,
 }
 
 /// Builds one store.
-pub(crate) type MakeStore = Box<dyn Fn(&Wiring<'_>, StoreId) -> Result<MadeStore, WiringError> + Send + Sync>;
+type MakeOne = Box<dyn Fn(&Wiring<'_>, StoreId) -> Result<MadeStore, WiringError> + Send + Sync>;
+
+/// Builds one store of this kind.
+pub(crate) struct MakeStore {
+    pub(crate) kind: StoreKind,
+    pub(crate) make: MakeOne,
+}
 
 /// A node of the logical graph as wiring needs it.
 pub(crate) struct Part {
@@ -83,18 +93,40 @@ pub(crate) struct WireSettings<'a> {
 pub(crate) struct Wired {
     /// Where records enter; a source node of several topics appears once per topic.
     pub(crate) sources: Vec<(SourceId, Rc<dyn Source>)>,
-    /// Stores' nodes whose forwards wait for the commit, parents before children.
+    /// Stores' nodes whose forwards wait for the commit, parents before children, and last the stores themselves.
     pub(crate) drains: Vec<(NodeId, Rc<dyn Drain>)>,
     pub(crate) stores: Vec<Rc<dyn StateStore>>,
+    /// What nodes keep by task.
+    pub(crate) per_task: Vec<Rc<dyn TaskState>>,
 }
 
 impl Wired {
+    /// What the task of this partition did is committed: its stores are written, its offsets are the group's.
+    pub(crate) fn committed(&self, partition: u32) {
+        self.per_task.iter().for_each(|state| state.committed(partition));
+    }
+
+    /// What the task did since its last commit is undone.
+    pub(crate) fn aborted(&self, partition: u32) {
+        self.stores.iter().for_each(|store| store.discard(partition));
+        self.per_task.iter().for_each(|state| state.aborted(partition));
+    }
+
+    /// The task has left the thread.
+    pub(crate) fn closed(&self, partition: u32) {
+        self.stores.iter().for_each(|store| store.discard(partition));
+        self.per_task.iter().for_each(|state| state.closed(partition));
+    }
+
     /// The node that records of this source enter.
     #[inline]
     pub(crate) fn source(&self, id: SourceId) -> Option<&Rc<dyn Source>> {
         self.sources.iter().find(|(source, _)| *source == id).map(|(_, node)| node)
     }
 }
+
+/// Stores are drained of what no node forwards when every node has forwarded.
+const BEHIND_ALL: NodeId = NodeId(u16::MAX);
 
 /// A topology that contradicts itself: a fault of this library, not of the user's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -115,6 +147,7 @@ pub(crate) struct Wiring<'t> {
     made: Vec<Option<Made>>,
     stores: Vec<Option<MadeStore>>,
     drains: Vec<(NodeId, Rc<dyn Drain>)>,
+    per_task: Vec<Rc<dyn TaskState>>,
 }
 
 impl<'t> Wiring<'t> {
@@ -130,6 +163,7 @@ impl<'t> Wiring<'t> {
             made: blueprint.parts.iter().map(|_| None).collect(),
             stores: blueprint.stores.iter().map(|_| None).collect(),
             drains: Vec::new(),
+            per_task: Vec::new(),
         };
         let mut sources = Vec::new();
         for (index, source) in blueprint.sources.iter().enumerate() {
@@ -142,7 +176,7 @@ impl<'t> Wiring<'t> {
         let mut drains = wiring.drains;
         drains.sort_by_key(|(node, _)| *node);
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
-        Ok(Wired { sources, drains, stores })
+        Ok(Wired { sources, drains, stores, per_task: wiring.per_task })
     }
 
     fn part(&self, id: NodeId) -> Result<&'t Part, WiringError> {
@@ -172,7 +206,10 @@ impl<'t> Wiring<'t> {
     pub(crate) fn store<T: Clone + 'static>(&mut self, id: StoreId) -> Result<T, WiringError> {
         let part = self.store_part(id)?;
         if self.stores.get(id.index()).is_some_and(Option::is_none) {
-            let made = (part.make)(self, id)?;
+            let made = (part.make.make)(self, id)?;
+            if part.cached {
+                self.drains.push((BEHIND_ALL, Rc::clone(&made.drain)));
+            }
             if let Some(slot) = self.stores.get_mut(id.index()) {
                 *slot = Some(made);
             }
@@ -193,6 +230,12 @@ impl<'t> Wiring<'t> {
 
     pub(crate) fn settings(&self) -> &'t WireSettings<'t> {
         self.settings
+    }
+
+    /// Registers what a node keeps by task.
+    #[allow(dead_code)] // for the operators to come
+    pub(crate) fn task_state(&mut self, state: Rc<dyn TaskState>) {
+        self.per_task.push(state);
     }
 
     /// Registers a node whose forwards wait for the commit.

@@ -7,6 +7,13 @@ use super::error::StoreError;
 use super::offset::{StoredOffset, partition_end, partition_prefix};
 use crate::base::id::StoreId;
 
+/// In which order rows are visited: by the bytes of their keys, or the other way round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    Forward,
+    Reverse,
+}
+
 /// Committed rows of all persistent stores of the process.
 pub(crate) trait Backend: Send + Sync {
     /// Replaces `into` by the value of a key (partition prefix, then the user's key); false and an empty `into` when
@@ -23,13 +30,14 @@ pub(crate) trait Backend: Send + Sync {
     /// Deletes all rows of a partition and its offset. Killed at any step, what is left has no offset.
     fn drop_partition(&self, store: StoreId, partition: u32) -> Result<(), StoreError>;
 
-    /// Visits rows from `from` (included) to `to` (excluded) in the order of their bytes, as they were when the scan
+    /// Visits rows from `from` (included) to `to` (excluded) in this order of their keys, as they were when the scan
     /// began, until `visit` returns false. The visitor may call the backend.
     fn scan(
         &self,
         store: StoreId,
         from: &[u8],
         to: &[u8],
+        order: Order,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError>;
 
@@ -39,7 +47,8 @@ pub(crate) trait Backend: Send + Sync {
         let stored = self.offset(store, partition)?;
         if stored.is_none() {
             let mut rows = false;
-            self.scan(store, &partition_prefix(partition), &partition_end(partition), &mut |_, _| {
+            let (from, to) = (partition_prefix(partition), partition_end(partition));
+            self.scan(store, &from, &to, Order::Forward, &mut |_, _| {
                 rows = true;
                 false
             })?;

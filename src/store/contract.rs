@@ -1,5 +1,5 @@
 //! What every backend must do, as tests that each backend's own tests call.
-use super::backend::Backend;
+use super::backend::{Backend, Order};
 use super::batch::StoreBatch;
 use super::offset::{StoredOffset, offset_key, partition_end, partition_prefix};
 use crate::base::id::StoreId;
@@ -20,7 +20,7 @@ fn value(backend: &dyn Backend, store: StoreId, key: &[u8]) -> Option<Vec<u8>> {
 fn rows(backend: &dyn Backend, store: StoreId, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut seen = Vec::new();
     backend
-        .scan(store, from, to, &mut |key, value| {
+        .scan(store, from, to, Order::Forward, &mut |key, value| {
             seen.push((key.to_vec(), value.to_vec()));
             true
         })
@@ -62,9 +62,22 @@ pub(crate) fn a_scan_is_bounded_ordered_and_a_snapshot(backend: &dyn Backend) {
     assert_eq!(names(&key(1, "b"), &key(1, "c")), "b");
     assert_eq!(names(&key(1, "b"), &key(1, "b")), "");
     assert_eq!(names(&key(1, "c"), &key(1, "a")), "");
+    let reverse = |from: &[u8], to: &[u8], most: usize| -> String {
+        let mut seen = String::new();
+        let mut visit = |_: &[u8], value: &[u8]| {
+            seen.push_str(&String::from_utf8_lossy(value));
+            seen.len() < most
+        };
+        backend.scan(A, from, to, Order::Reverse, &mut visit).unwrap();
+        seen
+    };
+    assert_eq!(reverse(&partition_prefix(1), &partition_end(1), 9), "cba");
+    assert_eq!(reverse(&partition_prefix(1), &partition_end(1), 2), "cb");
+    assert_eq!(reverse(&key(1, "a"), &key(1, "c"), 9), "ba");
+    assert_eq!(reverse(&key(1, "aa"), &key(1, "bb"), 9), "b");
     let mut seen = 0;
     backend
-        .scan(A, &partition_prefix(1), &partition_end(1), &mut |_, _| {
+        .scan(A, &partition_prefix(1), &partition_end(1), Order::Forward, &mut |_, _| {
             seen += 1;
             batch.clear();
             batch.put(A, &key(1, "bb"), b"late").unwrap();
@@ -75,7 +88,7 @@ pub(crate) fn a_scan_is_bounded_ordered_and_a_snapshot(backend: &dyn Backend) {
     assert_eq!(seen, 3);
     seen = 0;
     backend
-        .scan(A, &partition_prefix(1), &partition_end(1), &mut |_, _| {
+        .scan(A, &partition_prefix(1), &partition_end(1), Order::Forward, &mut |_, _| {
             seen += 1;
             seen < 2
         })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use super::backend::Backend;
+use super::backend::{Backend, Order};
 use super::batch::StoreBatch;
 use super::error::StoreError;
 use super::offset::{StoredOffset, offset_key, partition_end, partition_prefix};
@@ -75,6 +75,7 @@ impl Backend for MemoryBackend {
         store: StoreId,
         from: &[u8],
         to: &[u8],
+        order: Order,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
         if from >= to {
@@ -86,7 +87,11 @@ impl Backend for MemoryBackend {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect()
         };
-        for (key, value) in self.read(store, range).unwrap_or_default() {
+        let mut seen = self.read(store, range).unwrap_or_default();
+        if order == Order::Reverse {
+            seen.reverse();
+        }
+        for (key, value) in seen {
             if !visit(&key, &value) {
                 break;
             }

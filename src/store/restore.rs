@@ -1,12 +1,13 @@
 //! Applying a changelog to its store: what the broker kept becomes what the store would have written.
 //!
-//! For a timestamped key-value store a record's key goes behind the partition, its value behind the record's timestamp
-//! (8 bytes, big-endian), and a record without value deletes the key, as Kafka Streams' `RocksDBTimestampedStore` keeps
-//! them. Each slice that is written carries the offset behind its last record, so a restore that is killed goes on
-//! where it was. Called by the restore thread; its bound is the batch it was given.
+//! A record's key goes behind the partition, its value behind the record's timestamp (8 bytes, big-endian) where the
+//! store's layout has one, and a record without value deletes the key, as Kafka Streams keeps them. Each slice that is
+//! written carries the offset behind its last record, so a restore that is killed goes on where it was. Called by the
+//! restore thread; its bound is the batch it was given.
 use super::backend::Backend;
 use super::batch::{BatchFull, StoreBatch};
 use super::error::StoreError;
+use super::kind::{Layout, TIMESTAMP_BYTES};
 use super::offset::{StoredOffset, partition_prefix};
 use crate::base::id::StoreId;
 
@@ -47,6 +48,7 @@ pub(crate) struct Restore<'a> {
     batch: &'a mut StoreBatch,
     written: &'a mut RestorePosition,
     applied: RestorePosition,
+    layout: Layout,
     wall_ms: i64,
 }
 
@@ -56,11 +58,12 @@ impl<'a> Restore<'a> {
         backend: &'a dyn Backend,
         batch: &'a mut StoreBatch,
         at: &'a mut RestorePosition,
+        layout: Layout,
         wall_ms: i64,
     ) -> Self {
         batch.clear();
         let applied = *at;
-        Self { backend, batch, written: at, applied, wall_ms }
+        Self { backend, batch, written: at, applied, layout, wall_ms }
     }
 
     /// Applies a record of the changelog. Records below the position were applied before; a record without a key
@@ -98,14 +101,18 @@ impl<'a> Restore<'a> {
     /// Puts a record into the batch if it fits together with an offset.
     fn put(&mut self, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Result<(), BatchFull> {
         let prefix = partition_prefix(self.applied.partition);
-        let value_bytes = value.map_or(0, |value| value.len() + 8);
+        let timestamp: &[u8] = match self.layout {
+            Layout::Timestamped => &timestamp.to_be_bytes(),
+            Layout::Plain => &[],
+        };
+        let value_bytes = value.map_or(0, |value| value.len() + TIMESTAMP_BYTES);
         let room = self.batch.capacity().saturating_sub(self.batch.len_bytes());
         let needed = StoreBatch::op_bytes(prefix.len() + key.len(), value_bytes) + StoreBatch::OFFSET_OP_BYTES;
         if needed > room {
             return Err(BatchFull { needed: self.batch.len_bytes() + needed, capacity: self.batch.capacity() });
         }
         match value {
-            Some(value) => self.batch.put_parts(self.applied.store, [&prefix, key], [&timestamp.to_be_bytes(), value]),
+            Some(value) => self.batch.put_parts(self.applied.store, [&prefix, key], [timestamp, value]),
             None => self.batch.delete_parts(self.applied.store, [&prefix, key]),
         }
     }
@@ -142,7 +149,7 @@ mod tests {
         let backend = MemoryBackend::new();
         let mut batch = StoreBatch::with_capacity(1024);
         let mut at = start();
-        let mut restore = Restore::begin(&backend, &mut batch, &mut at, 1_000);
+        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
         restore.apply(Some(b"a"), Some(b"one"), 258, 0).unwrap();
         restore.apply(Some(b"b"), Some(b"two"), 90, 1).unwrap();
         restore.apply(Some(b"b"), None, 91, 2).unwrap();
@@ -161,7 +168,7 @@ mod tests {
         // Room for two such records and an offset: 2 × (11 + 5 + 13) + 60.
         let mut batch = StoreBatch::with_capacity(118);
         let mut at = start();
-        let mut killed = Restore::begin(&backend, &mut batch, &mut at, 1_000);
+        let mut killed = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
         for (offset, key) in [b"a", b"b", b"c"].into_iter().enumerate() {
             killed.apply(Some(key), Some(b"value"), 7, offset.try_into().unwrap()).unwrap();
         }
@@ -172,7 +179,7 @@ mod tests {
 
         let stored = backend.begin_restore(STORE, 2).unwrap();
         let mut at = RestorePosition::new(STORE, 2, TOPIC, stored, 0);
-        let mut restore = Restore::begin(&backend, &mut batch, &mut at, 1_000);
+        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
         restore.apply(Some(b"a"), Some(b"again"), 7, 0).unwrap(); // below the position
         restore.apply(Some(b"c"), Some(b"value"), 7, 2).unwrap();
         restore.finish(3).unwrap();
@@ -185,7 +192,7 @@ mod tests {
         let backend = MemoryBackend::new();
         let mut batch = StoreBatch::with_capacity(118);
         let mut at = start();
-        let mut restore = Restore::begin(&backend, &mut batch, &mut at, 1_000);
+        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
         let error = restore.apply(Some(b"a"), Some(&[0; 100]), 7, 0).unwrap_err();
         assert!(matches!(error, StoreError::TooLarge { needed: 184, capacity: 118 }), "{error:?}");
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use super::backend::Backend;
+use super::backend::{Backend, Order};
 use super::batch::StoreBatch;
 use super::error::{Severity, StoreError};
 use super::offset::{OFFSET_VALUE_BYTES, StoredOffset, offset_key, partition_end, partition_prefix};
@@ -177,6 +177,7 @@ impl Backend for RocksBackend {
         store: StoreId,
         from: &[u8],
         to: &[u8],
+        order: Order,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
         if from >= to {
@@ -184,7 +185,7 @@ impl Backend for RocksBackend {
         }
         let _slot = self.scans.take();
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(not_open)?;
-        let mut rows = db.rows(store.0, from, to).map_err(|error| self.error(error))?;
+        let mut rows = db.rows(store.0, from, to, order == Order::Reverse).map_err(|error| self.error(error))?;
         while let Some((key, value)) = rows.next().map_err(|error| self.error(error))? {
             if !visit(key, value) {
                 break;
@@ -225,7 +226,7 @@ fn sweep(db: &Db, store: u16) -> Result<(), RocksError> {
     let end = [0xff; 4];
     let mut offset = Vec::with_capacity(OFFSET_VALUE_BYTES);
     loop {
-        let partition = match db.rows(store, &from, &end)?.next()? {
+        let partition = match db.rows(store, &from, &end, false)?.next()? {
             Some((key, _)) => match key.first_chunk::<4>() {
                 Some(prefix) => u32::from_be_bytes(*prefix),
                 None => return Err(short_key(key.len())),

@@ -288,7 +288,7 @@ impl Driver {
 
     /// The task failed: what it did since the last commit is dropped.
     fn failed(&self, fault: Fault) -> DriverError {
-        self.stores().for_each(|store| store.discard(0));
+        self.wired.iter().for_each(|wired| wired.aborted(0));
         self.inbox.borrow_mut().clear();
         self.port.again.borrow_mut().clear();
         match self.fault.take().0 {
@@ -339,7 +339,9 @@ impl Driver {
                 while drain.drain_one(&cx).map_err(|fault| self.failed(fault))? {}
             }
         }
-        self.stores().try_for_each(|store| self.write(store.as_ref()))
+        self.stores().try_for_each(|store| self.write(store.as_ref()))?;
+        self.wired.iter().for_each(|wired| wired.committed(0));
+        Ok(())
     }
 
     fn write(&self, store: &dyn StateStore) -> Result<(), DriverError> {

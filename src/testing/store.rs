@@ -3,7 +3,7 @@ use super::error::DriverError;
 use super::output::decode_owned;
 use crate::base::id::StoreId;
 use crate::codec::{Codec, Scratch};
-use crate::store::backend::Backend;
+use crate::store::backend::{Backend, Order};
 use crate::store::memory::MemoryBackend;
 use crate::store::offset::{PREFIX_BYTES, partition_end, partition_prefix};
 use std::fmt;
@@ -79,7 +79,9 @@ impl<K: Codec, V: Codec> StoreView<K, V> {
             }
             rows.is_ok()
         };
-        self.backend.scan(self.store, &partition_prefix(0), &partition_end(0), &mut visit).map_err(internal)?;
+        self.backend
+            .scan(self.store, &partition_prefix(0), &partition_end(0), Order::Forward, &mut visit)
+            .map_err(internal)?;
         rows
     }
 

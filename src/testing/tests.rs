@@ -35,7 +35,7 @@ fn thread(overlay_bytes: usize) -> Thread {
         spill: Rc::new(RefCell::new(StoreBatch::with_capacity(1 << 16))),
     };
     let wired = topology.wire(0, &settings).unwrap();
-    assert_eq!((wired.sources.len(), wired.drains.len(), wired.stores.len()), (1, 1, 1));
+    assert_eq!((wired.sources.len(), wired.drains.len(), wired.stores.len()), (1, 2, 1));
     let port = Recorder {
         sinks: vec![("out".to_owned(), None)],
         changelogs: vec![TopicName::Changelog("counts".to_owned()).full("app")],

@@ -3,6 +3,7 @@ use super::describe::describe;
 use super::spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, Subtopology};
 use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
 use crate::node::{Blueprint, Parked, Spot, WireSettings, Wired, Wiring, WiringError};
+use crate::store::kind::StoreKind;
 use std::fmt;
 
 /// What an application does: made by [`StreamsBuilder::build`](crate::StreamsBuilder::build), given to an application
@@ -107,6 +108,11 @@ impl Topology {
 
     pub(crate) fn sink(&self, id: SinkId) -> Option<&SinkSpec> {
         self.sinks.get(id.index())
+    }
+
+    /// What kind of store it is.
+    pub(crate) fn store_kind(&self, id: StoreId) -> Option<StoreKind> {
+        self.blueprint.stores.get(id.index()).map(|store| store.make.kind)
     }
 
     pub(crate) fn store(&self, id: StoreId) -> Option<&StoreSpec> {

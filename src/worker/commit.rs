@@ -175,6 +175,7 @@ impl StreamThread {
                 let written = self.write_store(store, task.partition, stream_time);
                 written.map_err(|error| RunError::store(&error))?;
             }
+            wired.iter().for_each(|wired| wired.committed(task.partition));
             self.tasks[index].committed();
         }
         self.count(|counters| counters.commits.add(1));

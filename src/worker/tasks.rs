@@ -226,9 +226,7 @@ impl StreamThread {
             self.fetcher.remove(queue.slot());
         }
         if let Some(Some(wired)) = self.wired.get(id.subtopology as usize) {
-            for store in &wired.stores {
-                store.discard(id.partition);
-            }
+            wired.closed(id.partition);
         }
         if !task.restoring.is_empty() {
             let _ = self.shared.restore.post(RestoreCommand::Cancel { life: task.life });

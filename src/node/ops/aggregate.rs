@@ -83,11 +83,7 @@ impl<K: Codec, V, A: Codec, F> Aggregate<K, V, A, F> {
         scratch.extend(&cx.task.partition.to_be_bytes());
         self.key.encode(key, &mut scratch);
         scratch.check().map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
-        if let Some(slot) = self.store.find(scratch.bytes()) {
-            return Ok(slot);
-        }
-        self.store.keep_limit(cx, scratch.len(), &|slot| self.forward(cx, slot))?;
-        self.store.load(cx, scratch.bytes())
+        self.store.slot(cx, scratch.bytes(), &|slot| self.forward(cx, slot))
     }
 
     fn forward(&self, cx: &Cx<'_>, slot: u32) -> Flow {

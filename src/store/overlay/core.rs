@@ -446,6 +446,17 @@ impl Core {
         self.lanes.iter().find(|lane| lane.pending.len > 0).map(|lane| lane.partition)
     }
 
+    /// Entries with `from` ≤ key < `to`, in the order of their keys.
+    #[allow(dead_code)] // for the operators to come
+    pub(crate) fn in_range(&self, from: &[u8], to: &[u8], into: &mut Vec<u32>) {
+        into.clear();
+        into.extend(
+            (0..self.slots.len())
+                .filter(|slot| self.slots.at(*slot).state != State::Free && (from..to).contains(&self.key(*slot))),
+        );
+        into.sort_unstable_by(|a, b| self.key(*a).cmp(self.key(*b)));
+    }
+
     /// The first entry of the partition at or behind this slot number, whatever its state.
     pub(crate) fn entry_of(&self, partition: u32, from: u32) -> Option<u32> {
         let lane = self.lane(partition)?;

@@ -131,7 +131,7 @@ fn a_drop_that_is_killed_at_any_step_leaves_no_silent_hole() {
 /// Rows of partition 1 on disk before anybody deletes what has no offset.
 fn raw_rows(directory: &Path) -> u32 {
     let db = Db::open(&directory.join(DATABASE), &settings(directory, 2).families(), &options()).unwrap();
-    let mut rows = db.rows(A.0, &partition_prefix(1), &partition_end(1)).unwrap();
+    let mut rows = db.rows(A.0, &partition_prefix(1), &partition_end(1), false).unwrap();
     let mut count = 0;
     while rows.next().unwrap().is_some() {
         count += 1;

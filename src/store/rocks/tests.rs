@@ -72,12 +72,18 @@ pub(in crate::store) fn value(i: u32) -> [u8; 100] {
 pub(in crate::store) fn count(backend: &RocksBackend, store: StoreId, partition: u32) -> u32 {
     let mut rows = 0;
     backend
-        .scan(store, &partition_prefix(partition), &partition_end(partition), &mut |key, value_found| {
-            let i = u32::from_be_bytes(key[4..].try_into().unwrap());
-            assert_eq!(value_found, value(i));
-            rows += 1;
-            true
-        })
+        .scan(
+            store,
+            &partition_prefix(partition),
+            &partition_end(partition),
+            Order::Forward,
+            &mut |key, value_found| {
+                let i = u32::from_be_bytes(key[4..].try_into().unwrap());
+                assert_eq!(value_found, value(i));
+                rows += 1;
+                true
+            },
+        )
         .unwrap();
     rows
 }
@@ -111,7 +117,7 @@ fn reads_succeed_while_the_cache_is_full_of_pinned_blocks() {
         .with(|db| {
             let mut pins = Vec::new();
             for i in (0..20_000).step_by(40) {
-                let mut rows = db.rows(A.0, &key(1, i), &partition_end(1))?;
+                let mut rows = db.rows(A.0, &key(1, i), &partition_end(1), false)?;
                 assert_eq!(rows.next()?.map(|(found, _)| found.to_vec()), Some(key(1, i).to_vec()));
                 pins.push(rows);
             }
@@ -285,7 +291,7 @@ fn after_a_background_error_writes_are_refused_until_the_database_is_opened_agai
     std::thread::scope(|scope| {
         let mut reopened = None;
         backend
-            .scan(A, &partition_prefix(1), &partition_end(1), &mut |_, _| {
+            .scan(A, &partition_prefix(1), &partition_end(1), Order::Forward, &mut |_, _| {
                 reopened = Some(scope.spawn(|| backend.reopen(false)));
                 while backend.check().is_err_and(|error| matches!(error, StoreError::BackgroundError { .. })) {
                     std::thread::yield_now();
