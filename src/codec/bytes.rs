@@ -28,6 +28,11 @@ impl Codec for Bytes {
     }
 
     #[inline]
+    fn as_bytes<'a>(&self, view: Self::View<'a>) -> Option<&'a [u8]> {
+        Some(view)
+    }
+
+    #[inline]
     fn view(owned: &Vec<u8>) -> &[u8] {
         owned
     }

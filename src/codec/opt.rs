@@ -62,6 +62,11 @@ impl<S: Codec> Codec for Opt<S> {
     }
 
     #[inline]
+    fn as_bytes<'a>(&self, view: Self::View<'a>) -> Option<&'a [u8]> {
+        view.and_then(|view| self.0.as_bytes(view))
+    }
+
+    #[inline]
     fn view(owned: &Self::Owned) -> Self::View<'_> {
         owned.as_ref().map(S::view)
     }

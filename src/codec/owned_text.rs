@@ -46,6 +46,11 @@ impl Codec for Text {
     }
 
     #[inline]
+    fn as_bytes<'a>(&self, view: Self::View<'a>) -> Option<&'a [u8]> {
+        Some(view.as_bytes())
+    }
+
+    #[inline]
     fn view(owned: &String) -> &str {
         owned
     }

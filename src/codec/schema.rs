@@ -93,6 +93,12 @@ pub trait Codec: Schema {
     /// Appends the bytes of a view. Not called for a null.
     fn encode(&self, view: Self::View<'_>, out: &mut Scratch);
 
+    /// The bytes of a view that lie in memory as [`encode`](Codec::encode) would write them: a sink then copies them
+    /// once instead of twice. `None` where they must be made.
+    fn as_bytes<'a>(&self, _view: Self::View<'a>) -> Option<&'a [u8]> {
+        None
+    }
+
     /// The view of an owned value.
     fn view(owned: &Self::Owned) -> Self::View<'_>;
 

@@ -55,6 +55,12 @@ impl Scratch {
         }
     }
 
+    /// Counts bytes that are not kept because they lie elsewhere.
+    #[inline]
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.asked = self.asked.saturating_add(bytes);
+    }
+
     /// What was kept.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

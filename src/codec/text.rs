@@ -29,6 +29,11 @@ impl Codec for Utf8 {
     }
 
     #[inline]
+    fn as_bytes<'a>(&self, view: Self::View<'a>) -> Option<&'a [u8]> {
+        Some(view.as_bytes())
+    }
+
+    #[inline]
     fn view(owned: &String) -> &str {
         owned
     }

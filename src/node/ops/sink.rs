@@ -18,18 +18,24 @@ impl<K: Codec, V: Codec> Node<K, V> for Sink<K, V> {
         let (null_key, null_value) = (K::is_null(r.key), V::is_null(r.value));
         let mut scratch = self.scratch.borrow_mut();
         scratch.clear();
-        if !null_key {
-            self.key.encode(r.key, &mut scratch);
+        // Bytes that lie somewhere already go straight into the batch.
+        let (direct_key, direct_value) = (self.key.as_bytes(r.key), self.value.as_bytes(r.value));
+        match direct_key {
+            Some(bytes) => scratch.count(bytes.len()),
+            None if null_key => {}
+            None => self.key.encode(r.key, &mut scratch),
         }
         let split = scratch.len();
-        if !null_value {
-            self.value.encode(r.value, &mut scratch);
+        match direct_value {
+            Some(bytes) => scratch.count(bytes.len()),
+            None if null_value => {}
+            None => self.value.encode(r.value, &mut scratch),
         }
         scratch.check().map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
         let (key, value) = scratch.bytes().split_at(split);
         let record = OutBytes {
-            key: (!null_key).then_some(key),
-            value: (!null_value).then_some(value),
+            key: (!null_key).then_some(direct_key.unwrap_or(key)),
+            value: (!null_value).then_some(direct_value.unwrap_or(value)),
             headers: cx.source.headers,
             timestamp: r.timestamp,
         };
