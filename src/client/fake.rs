@@ -247,6 +247,28 @@ fn list_offsets(mut request: Reader<'_>, into: &mut Vec<u8>, correlation: i32, s
     request.set_flexible(true);
     request.skip_tags().unwrap();
     (request.i32().unwrap(), request.i8().unwrap());
+    answer_partitions(request, into, correlation, |topic, request, out| {
+        let partition = request.i32().unwrap();
+        request.i32().unwrap();
+        let time = request.i64().unwrap();
+        let log = script.logs.get(&(topic.to_owned(), partition));
+        let (error, offset) = match (log, time) {
+            (None, _) => (3, -1),
+            (Some(log), -1) => (log.error, log.end()),
+            (Some(log), -2) => (log.error, log.start),
+            (Some(log), _) => (log.error, -1),
+        };
+        (out.i32(partition), out.i16(error), out.i64(-1), out.i64(offset), out.i32(-1));
+    });
+}
+
+/// Answers a flexible request that ends with topics of partitions: `each` reads one and writes its part.
+fn answer_partitions<'a>(
+    mut request: Reader<'a>,
+    into: &mut Vec<u8>,
+    correlation: i32,
+    mut each: impl FnMut(&str, &mut Reader<'a>, &mut Writer<'_>),
+) {
     let topics = request.array_len().unwrap();
     let mut out = Writer::new(into, true);
     (out.i32(correlation), out.no_tags(), out.i32(0), out.array_len(topics));
@@ -255,22 +277,13 @@ fn list_offsets(mut request: Reader<'_>, into: &mut Vec<u8>, correlation: i32, s
         let partitions = request.array_len().unwrap();
         (out.string(topic), out.array_len(partitions));
         for _ in 0..partitions {
-            let partition = request.i32().unwrap();
-            request.i32().unwrap();
-            let time = request.i64().unwrap();
-            request.skip_tags().unwrap();
-            let log = script.logs.get(&(topic.to_owned(), partition));
-            let (error, offset) = match (log, time) {
-                (None, _) => (3, -1),
-                (Some(log), -1) => (log.error, log.end()),
-                (Some(log), -2) => (log.error, log.start),
-                (Some(log), _) => (log.error, -1),
-            };
-            (out.i32(partition), out.i16(error), out.i64(-1), out.i64(offset), out.i32(-1), out.no_tags());
+            each(topic, &mut request, &mut out);
+            (request.skip_tags().unwrap(), out.no_tags());
         }
         (request.skip_tags().unwrap(), out.no_tags());
     }
     out.no_tags();
+    out.check().unwrap();
 }
 
 /// A topic that no id names.
@@ -383,23 +396,12 @@ fn epochs(mut request: Reader<'_>, into: &mut Vec<u8>, correlation: i32, script:
     request.set_flexible(true);
     request.skip_tags().unwrap();
     request.i32().unwrap();
-    let topics = request.array_len().unwrap();
-    let mut out = Writer::new(into, true);
-    (out.i32(correlation), out.no_tags(), out.i32(0), out.array_len(topics));
-    for _ in 0..topics {
-        let topic = request.string().unwrap();
-        let partitions = request.array_len().unwrap();
-        (out.string(topic), out.array_len(partitions));
-        for _ in 0..partitions {
-            let partition = request.i32().unwrap();
-            script.epochs.push((partition, request.i32().unwrap(), request.i32().unwrap()));
-            request.skip_tags().unwrap();
-            let (error, epoch, end) = script.logs[&(topic.to_owned(), partition)].epoch_end;
-            (out.i16(error), out.i32(partition), out.i32(epoch), out.i64(end), out.no_tags());
-        }
-        (request.skip_tags().unwrap(), out.no_tags());
-    }
-    out.no_tags();
+    answer_partitions(request, into, correlation, |topic, request, out| {
+        let partition = request.i32().unwrap();
+        script.epochs.push((partition, request.i32().unwrap(), request.i32().unwrap()));
+        let (error, epoch, end) = script.logs[&(topic.to_owned(), partition)].epoch_end;
+        (out.i16(error), out.i32(partition), out.i32(epoch), out.i64(end));
+    });
 }
 
 /// As Kafka does: whole bytes up to the limit, the last batch cut, the very first batch whole in any case.

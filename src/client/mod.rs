@@ -15,6 +15,8 @@ pub(crate) mod internal_topics;
 #[cfg(target_os = "linux")]
 pub(crate) mod membership;
 pub(crate) mod metadata;
+#[cfg(any(test, feature = "bench"))]
+pub(crate) mod metadata_thread;
 pub(crate) mod offered;
 pub(crate) mod offsets;
 pub(crate) mod offsets_metadata;

@@ -1,37 +1,19 @@
 //! Base 64 with the usual alphabet and padding (RFC 4648), for SCRAM's messages.
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, general_purpose::PAD};
 
-/// Appends `bytes` in base 64.
-pub(super) fn encode(bytes: &[u8], into: &mut Vec<u8>) {
-    for chunk in bytes.chunks(3) {
-        let word = chunk.iter().enumerate().fold(0u32, |word, (at, byte)| word | u32::from(*byte) << (16 - 8 * at));
-        for at in 0..4 {
-            let digit = (word >> (18 - 6 * at)) as usize & 63;
-            into.push(if at <= chunk.len() { DIGITS.get(digit).copied().unwrap_or(b'=') } else { b'=' });
-        }
-    }
+/// Bits behind the last whole byte are ignored.
+const ENGINE: GeneralPurpose = GeneralPurpose::new(&STANDARD, PAD.with_decode_allow_trailing_bits(true));
+
+/// `bytes` in base 64.
+pub(super) fn encode(bytes: &[u8]) -> String {
+    ENGINE.encode(bytes)
 }
 
 /// The bytes behind `text`; `None` when it is not padded base 64.
 pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let mut chunks = text.chunks_exact(4).peekable();
-    while let Some(chunk) = chunks.next() {
-        let padding = chunk.iter().rev().take_while(|byte| **byte == b'=').count();
-        if padding > 2 || (padding > 0 && chunks.peek().is_some()) {
-            return None;
-        }
-        let mut word = 0u32;
-        for byte in &chunk[..4 - padding] {
-            word = word << 6 | u32::try_from(DIGITS.iter().position(|digit| digit == byte)?).ok()?;
-        }
-        let [_, a, b, c] = (word << (6 * padding)).to_be_bytes();
-        bytes.extend_from_slice([a, b, c].get(..3 - padding)?);
-    }
-    Some(bytes)
+    ENGINE.decode(text).ok()
 }
 
 #[cfg(test)]
@@ -49,14 +31,10 @@ mod tests {
             ("fooba", "Zm9vYmE="),
             ("foobar", "Zm9vYmFy"),
         ] {
-            let mut out = Vec::new();
-            encode(plain.as_bytes(), &mut out);
-            assert_eq!(out, text.as_bytes());
+            assert_eq!(encode(plain.as_bytes()), text);
             assert_eq!(decode(text.as_bytes()).as_deref(), Some(plain.as_bytes()));
         }
-        let mut out = Vec::new();
-        encode(&[0xff, 0xef, 0xbe], &mut out);
-        assert_eq!(out, b"/+++");
+        assert_eq!(encode(&[0xff, 0xef, 0xbe]), "/+++");
     }
 
     #[test]

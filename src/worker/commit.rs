@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 impl StreamThread {
-    /// Whether some store is nearly full of what only a commit can free.
+    /// Whether some store is beyond its room by what only a commit can free.
     pub(super) fn commit_early(&self) -> bool {
         self.wired.iter().flatten().flat_map(|wired| &wired.stores).any(|store| store.needs_commit())
     }

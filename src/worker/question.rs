@@ -8,7 +8,7 @@ use super::control::{BOX_FULL, Control, Running};
 use super::failure::RunError;
 use super::message::Request;
 use crate::client::membership::MembershipEvent;
-use crate::net::Backoff;
+use crate::net::{Backoff, jitter_seed};
 use std::fmt;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) struct Question {
 impl Question {
     /// `what` is asked for, in words.
     pub(super) fn new(what: String, task_timeout_ms: i64, now: i64) -> Self {
-        let pauses = Backoff::new(PAUSES_MS.0, PAUSES_MS.1, std::process::id());
+        let pauses = Backoff::new(PAUSES_MS.0, PAUSES_MS.1, jitter_seed());
         Self { what, task_timeout_ms, give_up: now.saturating_add(task_timeout_ms), pauses }
     }
 

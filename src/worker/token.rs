@@ -15,7 +15,7 @@ impl Control {
     pub(super) fn refresh_token(&mut self) {
         match self.metadata.security().refresh_token(self.clock.wall_ms()) {
             TokenNews::None => {}
-            TokenNews::New(_) => {
+            TokenNews::New => {
                 self.give_token();
                 if std::mem::take(&mut self.token_fault) {
                     self.board.wait_for(None);

@@ -331,7 +331,8 @@ fn format(node: &Path, jars: &Path, options: &Options) -> Child {
         .unwrap()
 }
 
-fn java(jars: &Path, heap_mib: usize, full_jit: bool) -> Vec<String> {
+/// The command line of a JVM over Kafka's jars, up to the class or file it runs.
+pub fn java(jars: &Path, heap_mib: usize, full_jit: bool) -> Vec<String> {
     let mut command = vec!["java".to_owned(), format!("-Xmx{heap_mib}m"), "-XX:+UseSerialGC".to_owned()];
     if !full_jit {
         command.push("-XX:TieredStopAtLevel=1".to_owned());

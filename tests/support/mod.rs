@@ -1,6 +1,7 @@
 //! What tests share: a real Apache Kafka on loopback ([`broker`]) and librdkafka as the oracle that writes, reads and
 //! administers topics independently of the engine ([`oracle`]), many records ([`load`]), a proxy that disturbs
-//! connections ([`proxy`]), a broker behind TLS and SASL ([`secured`]) with its certificates ([`certs`]).
+//! connections ([`proxy`]), a Java program over Kafka's jars ([`java`]), a broker behind TLS and SASL ([`secured`])
+//! with its certificates ([`certs`]).
 //!
 //! ```ignore
 //! mod support;
@@ -20,6 +21,7 @@
 pub mod broker;
 #[cfg(feature = "ssl")]
 pub mod certs;
+pub mod java;
 pub mod load;
 pub mod oracle;
 pub mod proxy;

@@ -1,32 +1,16 @@
 //! Apache Kafka's own clients: one process for all seeds, spoken to over its standard input and output.
 use crate::script::{Part, Place, Read, Who};
-use crate::support::broker;
+use crate::support::java::JavaProgram;
 use crate::support::oracle::Rec;
 use std::io::{BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Mutex;
+use std::process::ChildStdout;
 
 /// The process and its pipes; one order at a time.
-pub struct Java {
-    pipes: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
-    child: Child,
-}
+pub struct Java(JavaProgram);
 
 impl Java {
     pub fn start(bootstrap: &str) -> Self {
-        let jars = broker::jars().expect("there is a cluster, so there are jars");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wire_diff/Peer.java");
-        let mut child = Command::new("java")
-            .args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"])
-            .arg(format!("{}/*", jars.display()))
-            .args([source, bootstrap])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let pipes = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        Self { pipes: Mutex::new(pipes), child }
+        Self(JavaProgram::start("tests/wire_diff/Peer.java", 512, bootstrap))
     }
 
     /// Writes a part of a script.
@@ -69,7 +53,7 @@ impl Java {
     }
 
     fn order<T>(&self, order: &[u8], answer: impl FnOnce(&mut BufReader<ChildStdout>) -> T) -> Result<T, String> {
-        let mut pipes = self.pipes.lock().unwrap();
+        let mut pipes = self.0.pipes.lock().unwrap();
         pipes.0.write_all(order).unwrap();
         pipes.0.flush().unwrap();
         let mut failed = [0];
@@ -78,13 +62,6 @@ impl Java {
             return Ok(answer(&mut pipes.1));
         }
         Err(String::from_utf8(get(&mut pipes.1).unwrap()).unwrap())
-    }
-}
-
-impl Drop for Java {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -66,10 +66,7 @@ impl Client {
     pub(super) fn new(mechanism: Mechanism, username: &str, password: &Secret) -> Result<Self, SaslFault> {
         let mut random = [0; NONCE_BYTES];
         rand::SystemRandom::new().fill(&mut random).map_err(|_| SaslFault::Random)?;
-        let mut nonce = Vec::new();
-        base64::encode(&random, &mut nonce);
-        let nonce = String::from_utf8(nonce).map_err(|_| SaslFault::Random)?;
-        Ok(Self::with_nonce(mechanism, Hash::of(mechanism), username, password, nonce))
+        Ok(Self::with_nonce(mechanism, Hash::of(mechanism), username, password, base64::encode(&random)))
     }
 
     fn with_nonce(mechanism: Mechanism, hash: Hash, username: &str, password: &Secret, nonce: String) -> Self {
@@ -125,7 +122,7 @@ impl Client {
             client_key.as_ref().iter().zip(client_signature.as_ref()).map(|(key, mask)| key ^ mask).collect();
         into.extend_from_slice(without_proof.as_bytes());
         into.extend_from_slice(b",p=");
-        base64::encode(&proof, into);
+        into.extend_from_slice(base64::encode(&proof).as_bytes());
 
         let server_key = hmac::sign(&salted, b"Server Key");
         let signature = hmac::sign(&hmac::Key::new(self.hash.hmac, server_key.as_ref()), signed.as_bytes());

@@ -5,7 +5,7 @@
 //! Bound: one token; the callback is tried again with growing pauses. Called by the control thread
 //! ([`TokenSource::refresh`]) and by logins ([`TokenSource::with`]).
 use crate::base::token::OauthToken;
-use crate::net::Backoff;
+use crate::net::{Backoff, jitter_seed};
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ pub(crate) enum TokenNews {
     /// The present one will do, or it is too early to try again.
     None,
     /// There is a new one.
-    New(OauthToken),
+    New,
     /// The callback failed; in words.
     Failed(String),
 }
@@ -54,7 +54,7 @@ impl fmt::Debug for TokenSource {
 impl TokenSource {
     /// No token yet.
     pub(crate) fn new(callback: Arc<TokenCallback>) -> Self {
-        let backoff = Backoff::new(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, std::process::id());
+        let backoff = Backoff::new(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, jitter_seed());
         Self { callback, state: Mutex::new(State { token: None, refresh_at_ms: i64::MIN, backoff }) }
     }
 
@@ -86,8 +86,8 @@ impl TokenSource {
                 let life = token.expires_at_ms() - now_ms;
                 state.refresh_at_ms = now_ms.saturating_add(life / 5 * 4).max(now_ms + i64::from(FIRST_PAUSE_MS));
                 state.backoff.succeeded();
-                state.token = Some(token.clone());
-                TokenNews::New(token)
+                state.token = Some(token);
+                TokenNews::New
             }
             Err(reason) => {
                 state.refresh_at_ms = now_ms.saturating_add(state.backoff.failed());
@@ -126,14 +126,14 @@ mod tests {
             _ => Ok(OauthToken::new("second", at(400_000))),
         }));
         assert_eq!(source.with(|_| ()), None);
-        assert!(matches!(source.refresh(10_000), TokenNews::New(_)));
+        assert_eq!(source.refresh(10_000), TokenNews::New);
         assert_eq!(source.refresh(89_000), TokenNews::None);
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         assert_eq!(source.refresh(90_000), TokenNews::Failed("the provider is down".to_owned()));
         assert_eq!(source.refresh(90_700), TokenNews::None, "a pause first");
         assert_eq!(calls.load(Ordering::Relaxed), 2);
         assert_eq!(source.with(|token| token.expires_at_ms()), Some(110_000), "the old one still holds");
-        assert!(matches!(source.refresh(120_000), TokenNews::New(_)));
+        assert_eq!(source.refresh(120_000), TokenNews::New);
         assert_eq!(source.with(|token| token.expires_at_ms()), Some(400_000));
     }
 

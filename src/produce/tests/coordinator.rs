@@ -141,26 +141,13 @@ impl Coordinator {
     fn add_partitions(&mut self, r: &mut Reader<'_>, code: i16, flexible: bool, out: &mut Vec<u8>) {
         r.string().unwrap();
         let code = self.check(r, code);
-        let topics = r.array_len().unwrap();
-        put_len(out, topics, flexible);
-        for _ in 0..topics {
-            let topic = r.string().unwrap().to_owned();
-            put_string(out, &topic, flexible);
-            let partitions = r.array_len().unwrap();
-            put_len(out, partitions, flexible);
-            for _ in 0..partitions {
-                let partition = r.i32().unwrap();
-                put(out, &partition.to_be_bytes());
-                put(out, &code.to_be_bytes());
-                out.extend(flexible.then_some(0));
-                if code == 0 {
-                    self.open = true;
-                    assert!(self.added.insert((topic.clone(), partition)) || !self.faults.is_empty(), "asked twice");
-                }
+        answer_partitions(r, code, flexible, out, |topic, partition, _| {
+            if code == 0 {
+                self.open = true;
+                let new = self.added.insert((topic.to_owned(), partition));
+                assert!(new || !self.faults.is_empty(), "asked twice");
             }
-            r.skip_tags().unwrap();
-            out.extend(flexible.then_some(0));
-        }
+        });
     }
 
     fn add_offsets(&mut self, r: &mut Reader<'_>, code: i16, out: &mut Vec<u8>) {
@@ -184,41 +171,19 @@ impl Coordinator {
             true => self.open |= code == 0,
             false => assert!(code != 0 || self.groups.contains(&group), "the group is added first"),
         }
-        let topics = r.array_len().unwrap();
-        put_len(out, topics, flexible);
-        for _ in 0..topics {
-            let topic = r.string().unwrap().to_owned();
-            put_string(out, &topic, flexible);
-            let partitions = r.array_len().unwrap();
-            put_len(out, partitions, flexible);
-            for _ in 0..partitions {
-                let (partition, offset, epoch) = (r.i32().unwrap(), r.i64().unwrap(), r.i32().unwrap());
-                let metadata = r.nullable_string().unwrap().unwrap().to_owned();
-                r.skip_tags().unwrap();
-                put(out, &partition.to_be_bytes());
-                put(out, &code.to_be_bytes());
-                out.extend(flexible.then_some(0));
-                if code == 0 {
-                    let (group, member) = (group.clone(), member.clone());
-                    let committed = (
-                        group,
-                        generation,
-                        member,
-                        instance.clone(),
-                        topic.clone(),
-                        partition,
-                        offset,
-                        epoch,
-                        metadata,
-                    );
-                    if !self.pending.contains(&committed) {
-                        self.pending.push(committed);
-                    }
+        answer_partitions(r, code, flexible, out, |topic, partition, r| {
+            let (offset, epoch) = (r.i64().unwrap(), r.i32().unwrap());
+            let metadata = r.nullable_string().unwrap().unwrap().to_owned();
+            r.skip_tags().unwrap();
+            if code == 0 {
+                let (group, member, topic) = (group.clone(), member.clone(), topic.to_owned());
+                let committed =
+                    (group, generation, member, instance.clone(), topic, partition, offset, epoch, metadata);
+                if !self.pending.contains(&committed) {
+                    self.pending.push(committed);
                 }
             }
-            r.skip_tags().unwrap();
-            out.extend(flexible.then_some(0));
-        }
+        });
     }
 
     fn end(&mut self, r: &mut Reader<'_>, code: i16, version: i16, out: &mut Vec<u8>) {
@@ -260,5 +225,33 @@ impl Coordinator {
         if commit {
             self.offsets.extend(pending);
         }
+    }
+}
+
+/// Answers topics of partitions with the same code for each; `each` reads what is asked about a partition behind its
+/// number.
+fn answer_partitions<'a>(
+    r: &mut Reader<'a>,
+    code: i16,
+    flexible: bool,
+    out: &mut Vec<u8>,
+    mut each: impl FnMut(&str, i32, &mut Reader<'a>),
+) {
+    let topics = r.array_len().unwrap();
+    put_len(out, topics, flexible);
+    for _ in 0..topics {
+        let topic = r.string().unwrap();
+        put_string(out, topic, flexible);
+        let partitions = r.array_len().unwrap();
+        put_len(out, partitions, flexible);
+        for _ in 0..partitions {
+            let partition = r.i32().unwrap();
+            put(out, &partition.to_be_bytes());
+            put(out, &code.to_be_bytes());
+            out.extend(flexible.then_some(0));
+            each(topic, partition, r);
+        }
+        r.skip_tags().unwrap();
+        out.extend(flexible.then_some(0));
     }
 }

@@ -1,7 +1,6 @@
 //! Against librdkafka's mock cluster and against Apache Kafka, read back by librdkafka's consumer.
 use super::{Bench, settings};
-use crate::client::{MetadataClient, MetadataSettings, SharedMetadata};
-use crate::net::{PollSet, Waker};
+use crate::client::metadata_thread::MetadataThread;
 use crate::produce::{AckSlot, AppendError, Cause, OutRecord, OutTopic, ProducerSettings};
 use crate::support;
 use crate::support::broker::{Cluster, Options};
@@ -10,49 +9,7 @@ use crate::wire::{Compression, ErrorCode, Header, RawHeaders};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// The control thread's part: keeps the metadata up to date.
-pub(super) struct Control {
-    pub(super) metadata: SharedMetadata,
-    waker: Waker,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Control {
-    pub(super) fn start(bootstrap: &str) -> Self {
-        let metadata = SharedMetadata::new();
-        let mut client = MetadataClient::new(MetadataSettings::new("plimsoll", bootstrap), metadata.clone());
-        let mut polls = PollSet::new().unwrap();
-        let (waker, stop) = (polls.waker(), Arc::new(AtomicBool::new(false)));
-        metadata.attach(waker.clone());
-        let stopped = Arc::clone(&stop);
-        let start = Instant::now();
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Acquire) {
-                polls.clear();
-                let now = start.elapsed().as_millis() as i64;
-                let due = client.prepare(&mut polls, now);
-                let wait = due.saturating_sub(now).clamp(0, 100) as u64;
-                polls.wait(Some(Duration::from_millis(wait))).unwrap();
-                client.process(&polls, start.elapsed().as_millis() as i64);
-            }
-        });
-        Self { metadata, waker, stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.waker.wake();
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
 
 impl Bench {
     fn write(&mut self, topic: OutTopic, rec: &Rec, slot: AckSlot) {
@@ -106,7 +63,7 @@ fn same(got: &[Rec], expected: &[Rec]) {
 
 /// Writes all shapes and lets librdkafka read them.
 fn round_trip(bootstrap: &str, topic: &str, wanted: ProducerSettings, count: usize) -> Bench {
-    let control = Control::start(bootstrap);
+    let control = MetadataThread::start(bootstrap).unwrap();
     let mut bench = Bench::new(wanted, &control.metadata);
     let out = bench.producer.topic(topic);
     let slot = bench.producer.ack_slot();
@@ -171,7 +128,7 @@ fn leaders_of_the_mock_cluster_move_while_we_write() {
     let cluster = mock(3);
     cluster.create_topic("moving", 3, 3).unwrap();
     let bootstrap = cluster.bootstrap_servers();
-    let control = Control::start(&bootstrap);
+    let control = MetadataThread::start(&bootstrap).unwrap();
     let mut bench = Bench::new(with(1_024, 8, Compression::None), &control.metadata);
     let out = bench.producer.topic("moving");
     let slot = bench.producer.ack_slot();
@@ -218,7 +175,7 @@ fn apache_kafka_refuses_a_record_without_a_key_in_a_compacted_topic_and_the_slot
     let Some(kafka) = support::kafka() else { return };
     let topic = kafka.unique("compacted");
     oracle::create_topic(kafka.bootstrap(), &topic, 3, &[("cleanup.policy", "compact")]);
-    let control = Control::start(kafka.bootstrap());
+    let control = MetadataThread::start(kafka.bootstrap()).unwrap();
     let mut bench = Bench::new(with(16 << 10, 8, Compression::None), &control.metadata);
     let out = bench.producer.topic(&topic);
     let (fine, refused) = (bench.producer.ack_slot(), bench.producer.ack_slot());
@@ -254,7 +211,7 @@ fn apache_kafka_refuses_a_record_without_a_key_in_a_compacted_topic_and_the_slot
 fn apache_kafka_killed_in_mid_run_has_everything_once_and_in_order() {
     let Some(cluster) = Cluster::start(&Options::default()) else { return };
     oracle::create_topic(cluster.bootstrap(), "killed", 3, &[]);
-    let control = Control::start(cluster.bootstrap());
+    let control = MetadataThread::start(cluster.bootstrap()).unwrap();
     let mut bench = Bench::new(with(4_096, 12, Compression::None), &control.metadata);
     let out = bench.producer.topic("killed");
     let slot = bench.producer.ack_slot();

@@ -1,6 +1,6 @@
 //! Transactions against Apache Kafka, in both protocols, read by librdkafka's consumer.
-use super::mock::Control;
 use super::{Bench, numbers, settings};
+use crate::client::metadata_thread::MetadataThread;
 use crate::produce::{GroupMember, Producer, Successor, TxnError, TxnOffset, TxnSettings, TxnState};
 use crate::support;
 use crate::support::broker::{Cluster, Options};
@@ -20,7 +20,7 @@ fn clusters() -> Vec<&'static Cluster> {
 
 struct Writer {
     bench: Bench,
-    _control: Control,
+    _control: MetadataThread,
 }
 
 impl Writer {
@@ -29,7 +29,7 @@ impl Writer {
     }
 
     fn with(cluster: &Cluster, txn: TxnSettings) -> Self {
-        let control = Control::start(cluster.bootstrap());
+        let control = MetadataThread::start(cluster.bootstrap()).unwrap();
         let wanted = settings(1_024, 16);
         let bench = Bench::of(Producer::transactional(wanted, txn, control.metadata.clone(), 0).unwrap());
         Self { bench, _control: control }

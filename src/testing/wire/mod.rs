@@ -9,12 +9,8 @@ mod writer;
 pub use reader::{Reader, ReaderOptions, Seen};
 pub use writer::{Out, Writer, WriterOptions};
 
-use crate::client::{MetadataClient, MetadataSettings, SharedMetadata};
-use crate::net::{PollSet, Waker};
+use crate::client::metadata_thread::MetadataThread;
 use std::fmt::Display;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A result whose error is the text of what the library answered.
@@ -38,12 +34,7 @@ pub struct Record {
 
 /// A cluster's metadata, kept up to date by a thread of its own until dropped.
 #[derive(Debug)]
-pub struct Client {
-    metadata: SharedMetadata,
-    waker: Waker,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
+pub struct Client(MetadataThread);
 
 impl Client {
     /// Starts the thread; `bootstrap` is a list of `host:port`.
@@ -51,31 +42,7 @@ impl Client {
     /// # Errors
     /// No poll set.
     pub fn new(bootstrap: &str) -> Outcome<Self> {
-        let metadata = SharedMetadata::new();
-        let mut client = MetadataClient::new(MetadataSettings::new("plimsoll", bootstrap), metadata.clone());
-        let mut polls = PollSet::new().map_err(text)?;
-        let (waker, stop) = (polls.waker(), Arc::new(AtomicBool::new(false)));
-        metadata.attach(waker.clone());
-        let stopped = Arc::clone(&stop);
-        let start = Instant::now();
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Acquire) {
-                polls.clear();
-                let due = client.prepare(&mut polls, since(start));
-                if polls.wait(Some(wait(due, start, 2 * TURN_MS))).is_ok() {
-                    client.process(&polls, since(start));
-                }
-            }
-        });
-        Ok(Self { metadata, waker, stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.waker.wake();
-        let _ = self.thread.take().map(JoinHandle::join);
+        MetadataThread::start(bootstrap).map(Self).map_err(text)
     }
 }
 

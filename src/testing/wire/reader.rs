@@ -75,7 +75,7 @@ impl Reader {
             ..FetcherSettings::default()
         };
         let pool = FramePool::new(options.frames, options.frame_bytes, 1, Oversize::new(options.oversize_bytes));
-        let fetcher = Fetcher::new(settings, pool, client.metadata.clone()).map_err(text)?;
+        let fetcher = Fetcher::new(settings, pool, client.0.metadata.clone()).map_err(text)?;
         let polls = PollSet::new().map_err(text)?;
         Ok(Self { fetcher, polls, start: Instant::now(), slots: Vec::new() })
     }

@@ -69,7 +69,7 @@ impl Writer {
             delivery_timeout_ms: options.delivery_timeout_ms,
             ..ProducerSettings::new(options.batch_bytes, options.batches)
         };
-        let mut producer = Producer::new(settings, client.metadata.clone(), 0).map_err(text)?;
+        let mut producer = Producer::new(settings, client.0.metadata.clone(), 0).map_err(text)?;
         let slot = producer.ack_slot();
         let polls = PollSet::new().map_err(text)?;
         let patience = Duration::from_millis(u64::try_from(options.delivery_timeout_ms).unwrap_or(0) + 30_000);

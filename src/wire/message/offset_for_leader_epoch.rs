@@ -58,9 +58,7 @@ impl OffsetForLeaderEpochWriter<'_> {
 
     /// Ends the request; answers the bytes of its frame with the prefix.
     pub(crate) fn finish(self) -> Result<usize> {
-        let mut out = self.topics.end();
-        out.no_tags();
-        out.finish(0)
+        self.topics.finish()
     }
 }
 

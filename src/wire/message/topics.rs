@@ -110,6 +110,13 @@ impl<'b> TopicsWriter<'b> {
         self.out
     }
 
+    /// Ends a request that has nothing behind the array; answers the bytes of its frame with the prefix.
+    pub(super) fn finish(self) -> Result<usize> {
+        let mut out = self.end();
+        out.no_tags();
+        out.finish(0)
+    }
+
     fn close(&mut self) {
         if self.partitions > 0 {
             self.miscounted();
