@@ -110,7 +110,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// The reverse of [`base64`]; `None` for anything that it does not write.
+/// The reverse of [`base64()`]; `None` for anything that it does not write.
 fn unbase64(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     if !text.len().is_multiple_of(4) {
