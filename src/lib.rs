@@ -50,6 +50,7 @@ pub use codec::{
     Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place, Read, Schema, Scratch,
     Side, Text, Unread, Utf8, local,
 };
+pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
 pub use dsl::{
     Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder,
     Topics,

@@ -8,6 +8,7 @@ pub use crate::codec::{
     Bool, Bytes, Codec, DecodeError, F32, F64, I16, I32, I64, Local, Opt, Place, Schema, Scratch, Side, Text, Unread,
     Utf8, local,
 };
+pub use crate::codec::{WindowKey, Windowed};
 pub use crate::dsl::{
     Consumed, Grouped, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split, StreamsBuilder,
 };

@@ -18,6 +18,7 @@ mod read;
 mod schema;
 mod scratch;
 mod text;
+mod windowed;
 
 #[cfg(feature = "bincode")]
 pub use self::bincode::Bincode;
@@ -34,3 +35,6 @@ pub use schema::{Codec, Schema};
 pub use scratch::Scratch;
 pub(crate) use scratch::ScratchFull;
 pub use text::Utf8;
+#[allow(unused_imports)] // for windowed tables
+pub(crate) use windowed::WindowForm;
+pub use windowed::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
