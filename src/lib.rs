@@ -59,7 +59,7 @@ pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};
 pub use plimsoll_alloc::Module;
 pub use store::error::{Severity, StoreError};
-pub use topology::{BuildError, OffsetReset, TimestampPolicy, TopicName, Topology};
+pub use topology::{BuildError, OffsetReset, Optimization, TimestampPolicy, TopicName, Topology, UnknownOptimization};
 pub use wire::{Compression, ErrorCode, WireError};
 pub use worker::failure::{DeserializationResponse, Failure, FailureResponse, RunError, UndecodableRecord};
 pub use worker::state::State;

@@ -14,5 +14,5 @@ pub use crate::dsl::{
 };
 pub use crate::node::ops::{Push, PushPair};
 pub use crate::node::{BoxError, NoRoom, Pen};
-pub use crate::topology::{BuildError, OffsetReset, TimestampPolicy, Topology};
+pub use crate::topology::{BuildError, OffsetReset, Optimization, TimestampPolicy, Topology};
 pub use crate::worker::state::State;

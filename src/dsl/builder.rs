@@ -4,7 +4,8 @@ use super::kstream::{KStream, Shelf};
 use crate::codec::{Read, Side};
 use crate::node::ops::SourceNode;
 use crate::node::{TopicName, Wiring};
-use crate::topology::{BuildError, NewNode, Port, SourceTemplate, Topology};
+use crate::topology::{BuildError, NewNode, Optimization, Port, SourceTemplate, Topology};
+use std::any::TypeId;
 
 /// Builds a topology. Handles made from it are cheap and may be used any number of times; what they add is numbered in
 /// the order of the calls, as in Kafka Streams, whose names the topics get.
@@ -79,7 +80,7 @@ impl StreamsBuilder {
         Self::default()
     }
 
-    /// Reads a topic, or several as one stream.
+    /// Reads a topic, or several as one stream. A topic read twice as records of the same type is one source.
     pub fn stream<K: Read, V: Read>(&self, topics: impl Topics, consumed: Consumed<K, V>) -> KStream<K, V> {
         let topics: Vec<TopicName> = topics.names().into_iter().map(TopicName::External).collect();
         let mut graph = self.shelf.borrow_mut();
@@ -108,6 +109,7 @@ impl StreamsBuilder {
         };
         let template = SourceTemplate { reset: consumed.reset, timestamps: consumed.timestamps };
         let (node, _) = graph.add_source(new, &topics, &template);
+        graph.set_stream_source(node, TypeId::of::<(K, V)>());
         drop(graph);
         KStream::new(&self.shelf, Port(node, 0), consumed.key, consumed.value, false)
     }
@@ -117,7 +119,28 @@ impl StreamsBuilder {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn build(self) -> Result<Topology, BuildError> {
-        std::mem::take(&mut *self.shelf.borrow_mut()).finish()
+        self.build_with(Optimization::NONE)
+    }
+
+    /// As [`build`](Self::build), with optimisations: Kafka Streams' `topology.optimization`. Once an application runs,
+    /// they stay as they are: they decide which topics it has.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let words = builder.stream("lines", Consumed::values(Utf8)).select_key(Utf8, |(), line| line);
+    /// words.group_by_key().count(Materialized::named("counts"));
+    /// words.group_by_key().reduce(Materialized::named("last"), |last, word| word.clone_into(last));
+    /// let topology = builder.build_with("all".parse()?)?;
+    /// assert_eq!(topology.describe().matches("-repartition-source ").count(), 1); // one topic for both
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn build_with(self, optimization: Optimization) -> Result<Topology, BuildError> {
+        std::mem::take(&mut *self.shelf.borrow_mut()).finish(optimization)
     }
 }
 

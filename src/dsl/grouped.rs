@@ -129,7 +129,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
             return port;
         }
         let prefix = self.name.as_deref().unwrap_or(store);
-        let port = add_repartition(&mut graph, self.stream.at, prefix, None, &self.stream.key, &self.stream.value);
+        let port = add_repartition(&mut graph, self.stream.at, prefix, &self.stream.key, &self.stream.value);
         self.repartitioned.set(Some(port));
         port
     }

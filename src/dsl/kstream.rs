@@ -1,11 +1,13 @@
 //! The handle of a stream.
 use super::grouped::KGroupedStream;
 use super::options::{Grouped, Produced, Repartitioned};
-use super::repartition::add_repartition;
+use super::repartition::add_repartition_as;
+use crate::base::id::{NodeId, SinkId};
 use crate::codec::{Codec, Schema, Scratch, Side};
 use crate::node::ops::{SelectKey, Sink};
 use crate::node::{Fn2, Make, TopicName, Wiring};
 use crate::topology::{Graph, NewNode, Port};
+use std::any::TypeId;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -64,6 +66,20 @@ impl<K: Schema, V: Schema> KStream<K, V> {
         KStream::new(&self.shelf, Port(node, 0), key, value, self.key_changed)
     }
 
+    /// The node of this stream may have changed the key.
+    pub(crate) fn key_changed(mut self) -> Self {
+        self.key_changed = true;
+        let types = TypeId::of::<(K, V)>();
+        self.shelf.borrow_mut().mark(self.at.0, |mark| mark.key_changing = Some(types));
+        self
+    }
+
+    /// The node of this stream may have changed the value.
+    pub(crate) fn value_changed(self) -> Self {
+        self.shelf.borrow_mut().mark(self.at.0, |mark| mark.value_changing = true);
+        self
+    }
+
     /// Gives each record the key that the closure answers; it may borrow from key or value. Grouping or joining by the
     /// new key writes the records through a repartition topic first.
     ///
@@ -96,8 +112,7 @@ impl<K: Schema, V: Schema> KStream<K, V> {
             let (f, out) = (Arc::clone(&f), w.edge::<J, V>(id, 0)?);
             Ok(Wiring::made::<K, V>(SelectKey { f, out, from: PhantomData }))
         });
-        let mut stream = self.add("KSTREAM-KEY-SELECT-", 1, to, self.value.clone(), make);
-        stream.key_changed = true;
+        let stream = self.add("KSTREAM-KEY-SELECT-", 1, to, self.value.clone(), make).key_changed();
         match name {
             Some(name) => stream.named(name),
             None => stream,
@@ -175,7 +190,8 @@ impl<K: Codec, V: Codec> KStream<K, V> {
             Some(name) => name,
             None => graph.names.processor("KSTREAM-REPARTITION-"),
         };
-        let at = add_repartition(&mut graph, self.at, &prefix, repartitioned.partitions, &self.key, &self.value);
+        let (key, value) = (&self.key, &self.value);
+        let at = add_repartition_as(&mut graph, self.at, &prefix, repartitioned.partitions, false, key, value);
         Self::new(&self.shelf, at, self.key.clone(), self.value.clone(), false)
     }
 }
@@ -188,7 +204,7 @@ pub(crate) fn add_sink<K: Codec, V: Codec>(
     topic: TopicName,
     key: K,
     value: V,
-) -> crate::base::id::SinkId {
+) -> (SinkId, NodeId) {
     let id = graph.next_sink();
     let place = topic.clone();
     let make: Make = Box::new(move |w, node| {

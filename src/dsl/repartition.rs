@@ -3,17 +3,32 @@ use super::kstream::add_sink;
 use crate::codec::{Codec, Side};
 use crate::node::ops::{NotNullKey, SourceNode};
 use crate::node::{Make, TopicName, Wiring};
-use crate::topology::{BuildError, Graph, NewNode, Port, RepartitionSpec, SourceTemplate, is_generated_stream_name};
+use crate::topology::{
+    BuildError, Graph, Movable, NewNode, Port, Repartition, RepartitionSpec, SourceTemplate, is_generated_stream_name,
+};
+use std::any::TypeId;
 
 const SUFFIX: &str = "-repartition";
 const NAMED_BY: Option<&str> = Some("name it with Repartitioned or Grouped");
 
-/// Puts a repartition topic between `from` and the port that is answered.
+/// Puts a repartition topic between `from` and the port that is answered; the optimiser may merge it with others.
 pub(crate) fn add_repartition<K: Codec, V: Codec>(
     graph: &mut Graph,
     from: Port,
     prefix: &str,
+    key: &K,
+    value: &V,
+) -> Port {
+    add_repartition_as(graph, from, prefix, None, true, key, value)
+}
+
+/// As [`add_repartition`], with a number of partitions; or one that stays where it is.
+pub(crate) fn add_repartition_as<K: Codec, V: Codec>(
+    graph: &mut Graph,
+    from: Port,
+    prefix: &str,
     partitions: Option<u32>,
+    optimizable: bool,
     key: &K,
     value: &V,
 ) -> Port {
@@ -33,10 +48,13 @@ pub(crate) fn add_repartition<K: Codec, V: Codec>(
     } else {
         ["sink", "filter", "source"].map(|part| format!("{topic}-{part}"))
     };
-    let make: Make = Box::new(|w, node| Ok(Wiring::made::<K, V>(NotNullKey { node, out: w.edge::<K, V>(node, 0)? })));
+    let make: Make = Box::new(|w, node| {
+        let keeps = w.keeps_null_keys(node);
+        Ok(Wiring::made::<K, V>(NotNullKey { node, keeps, out: w.edge::<K, V>(node, 0)? }))
+    });
     let filter =
         graph.add(NewNode { name: filter, parents: &[from], outputs: 1, stores: &[], named_by: NAMED_BY, make });
-    let sink = add_sink(graph, Port(filter, 0), sink, topic.clone(), key.clone(), value.clone());
+    let (sink, sink_node) = add_sink(graph, Port(filter, 0), sink, topic.clone(), key.clone(), value.clone());
     let (key, value, place) = (key.clone(), value.clone(), topic.clone());
     let make: Make = Box::new(move |w, id| {
         Ok(Wiring::made_source(SourceNode {
@@ -47,6 +65,10 @@ pub(crate) fn add_repartition<K: Codec, V: Codec>(
     });
     let new = NewNode { name: source, parents: &[], outputs: 1, stores: &[], named_by: NAMED_BY, make };
     let (node, _) = graph.add_source(new, std::slice::from_ref(&topic), &SourceTemplate::default());
-    graph.add_repartition(RepartitionSpec { topic, partitions, sinks: vec![sink] });
+    let movable = optimizable.then(|| Movable { filter, sink: sink_node, source: node, types: TypeId::of::<(K, V)>() });
+    graph.add_stream_repartition(Repartition {
+        spec: RepartitionSpec { topic, partitions, sinks: vec![sink] },
+        movable,
+    });
     Port(node, 0)
 }

@@ -7,6 +7,7 @@ use crate::node::ops::{
 };
 use crate::node::{BoxError, Fn1, Fn2, Fn3, Make, NoRoom, Pen, Wiring};
 use crate::topology::{BuildError, NewNode, Port};
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl<K: Schema, V: Schema> KStream<K, V> {
             let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
             Ok(Wiring::made::<K, V>(MapValues { f, out, from: PhantomData }))
         });
-        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make)
+        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make).value_changed()
     }
 
     /// As [`map_values`](Self::map_values), seeing the key too. It cannot change it, so nothing is repartitioned.
@@ -73,7 +74,7 @@ impl<K: Schema, V: Schema> KStream<K, V> {
             let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
             Ok(Wiring::made::<K, V>(MapValuesWithKey { f, out, from: PhantomData }))
         });
-        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make)
+        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make).value_changed()
     }
 
     /// As [`map_values`](Self::map_values), where an error fails the task.
@@ -95,7 +96,7 @@ impl<K: Schema, V: Schema> KStream<K, V> {
             let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
             Ok(Wiring::made::<K, V>(TryMapValues { node: id, f, out, from: PhantomData }))
         });
-        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make)
+        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make).value_changed()
     }
 
     /// As [`map_values`](Self::map_values), for text and bytes that are made rather than cut out of others: the closure
@@ -121,7 +122,7 @@ impl<K: Schema, V: Schema> KStream<K, V> {
             let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
             Ok(Wiring::made::<K, V>(MapValuesIn { node: id, f, out, from: PhantomData }))
         });
-        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make)
+        self.add("KSTREAM-MAPVALUES-", 1, self.key.clone(), to, make).value_changed()
     }
 
     /// Makes any number of values of each value: the closure pushes them, each goes downstream at once.
@@ -135,7 +136,7 @@ impl<K: Schema, V: Schema> KStream<K, V> {
             let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
             Ok(Wiring::made::<K, V>(FlatMapValues { f, out, from: PhantomData }))
         });
-        self.add("KSTREAM-FLATMAPVALUES-", 1, self.key.clone(), to, make)
+        self.add("KSTREAM-FLATMAPVALUES-", 1, self.key.clone(), to, make).value_changed()
     }
 
     /// Makes a key and a value of each record. As after [`select_key`](Self::select_key), grouping repartitions.
@@ -176,11 +177,6 @@ impl<K: Schema, V: Schema> KStream<K, V> {
         self.add("KSTREAM-FLATMAP-", 1, key, value, make).key_changed()
     }
 
-    fn key_changed(mut self) -> Self {
-        self.key_changed = true;
-        self
-    }
-
     /// Shows each record to the closure and passes it on.
     #[must_use]
     pub fn peek(&self, f: impl for<'a> Fn2<K::View<'a>, V::View<'a>, ()>) -> Self {
@@ -211,6 +207,7 @@ impl<K: Schema, V: Schema> KStream<K, V> {
         let make: Make = Box::new(|w, id| Ok(Wiring::made::<K, V>(Pass { out: w.edge::<K, V>(id, 0)? })));
         let parents = [self.at, other.at];
         let node = graph.add(NewNode { name, parents: &parents, outputs: 1, stores: &[], named_by: None, make });
+        graph.mark(node, |mark| mark.merges = Some(TypeId::of::<(K, V)>()));
         drop(graph);
         let key_changed = self.key_changed || other.key_changed;
         Self::new(&self.shelf, Port(node, 0), self.key.clone(), self.value.clone(), key_changed)

@@ -49,6 +49,10 @@ pub(crate) struct Part {
     pub(crate) subtopology: u32,
     /// Whether something below needs the old values of its updates.
     pub(crate) sends_old: bool,
+    /// Its place in the order of all nodes: parents before children.
+    pub(crate) rank: u32,
+    /// Whether something below takes null keys, so that a repartition passes them on.
+    pub(crate) keeps_null_keys: bool,
 }
 
 /// A store as wiring needs it.
@@ -68,7 +72,7 @@ pub(crate) struct SourcePart {
     pub(crate) node: NodeId,
 }
 
-/// All that wiring needs of a topology. Node numbers grow downstream.
+/// All that wiring needs of a topology.
 #[derive(Default)]
 pub(crate) struct Blueprint {
     pub(crate) parts: Vec<Part>,
@@ -174,7 +178,7 @@ impl<'t> Wiring<'t> {
             }
         }
         let mut drains = wiring.drains;
-        drains.sort_by_key(|(node, _)| *node);
+        drains.sort_by_key(|(node, _)| blueprint.parts.get(node.index()).map_or(u32::MAX, |part| part.rank));
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
         Ok(Wired { sources, drains, stores, per_task: wiring.per_task })
     }
@@ -226,6 +230,11 @@ impl<'t> Wiring<'t> {
     /// Whether something below this node needs old values.
     pub(crate) fn sends_old(&self, id: NodeId) -> bool {
         self.blueprint.parts.get(id.index()).is_some_and(|part| part.sends_old)
+    }
+
+    /// Whether something below this node takes null keys.
+    pub(crate) fn keeps_null_keys(&self, id: NodeId) -> bool {
+        self.blueprint.parts.get(id.index()).is_some_and(|part| part.keeps_null_keys)
     }
 
     pub(crate) fn settings(&self) -> &'t WireSettings<'t> {

@@ -12,12 +12,15 @@ pub(crate) fn describe(topology: &Topology) -> String {
     let mut text = String::from("Topologies:\n ");
     for subtopology in topology.subtopologies() {
         let nodes: Vec<&NodeSpec> = subtopology.nodes.iter().filter_map(|id| topology.node(*id)).collect();
-        let _ = writeln!(text, "  Sub-topology: {}", subtopology.id);
+        let global = if subtopology.global.is_empty() { "" } else { " for global store (will not generate tasks)" };
+        let _ = writeln!(text, "  Sub-topology: {}{global}", subtopology.id);
         let family = Family::new(topology, &nodes);
         for node in family.in_print_order() {
             family.print(topology, node, &mut text);
         }
-        text.push('\n');
+        if global.is_empty() {
+            text.push('\n');
+        }
     }
     text
 }
@@ -128,9 +131,10 @@ impl<'a> Family<'a> {
                 writeln!(text, "    Source: {} (topics: [{}])\n      --> {children}", node.name, topics.join(", "))
             }
             NodeKind::Processor => {
-                let mut stores: Vec<&str> =
+                let stores: Vec<&str> =
                     node.stores.iter().filter_map(|id| topology.store(*id)).map(|s| s.name.as_str()).collect();
-                stores.sort_unstable();
+                let stores: Vec<&str> =
+                    hash_set_order(&stores).iter().filter_map(|at| stores.get(*at).copied()).collect();
                 let stores = stores.join(", ");
                 writeln!(
                     text,

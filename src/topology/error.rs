@@ -7,7 +7,7 @@
 ///
 /// let builder = StreamsBuilder::new();
 /// builder.stream("lines", Consumed::with(Utf8, Utf8)).to("a");
-/// builder.stream("lines", Consumed::with(Utf8, Utf8)).to("b");
+/// builder.stream("lines", Consumed::with(Utf8, Bytes)).to("b");
 /// assert_eq!(builder.build().unwrap_err(), BuildError::TopicTwice { topic: "lines".into() });
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -22,11 +22,34 @@ pub enum BuildError {
         /// The name.
         name: String,
     },
-    /// A topic is read by two source nodes.
+    /// A topic is read by two source nodes that cannot be one: as records of two types, as a stream and as a table, or
+    /// together with other topics.
     #[error("the topic \"{topic}\" is read twice; read it once and use the stream's handle twice")]
     TopicTwice {
         /// Its name.
         topic: String,
+    },
+    /// A topic is read twice, from different offsets.
+    #[error("the topic \"{topic}\" is read twice with different offset resets; give both the same")]
+    ResetDiffers {
+        /// Its name.
+        topic: String,
+    },
+    /// Repartition topics that are joined were given different numbers of partitions.
+    #[error("topics that are joined have different numbers of partitions: {found}; give them the same")]
+    NotCopartitioned {
+        /// The topics with their numbers.
+        found: String,
+    },
+    /// Two repartitions below one change of the key lie behind one operator, and the optimiser was asked to merge them.
+    /// Kafka Streams refuses that too.
+    #[error(
+        "the repartitions below \"{name}\" share an operator and cannot be merged; build without \
+             merge.repartition.topics, or give each its own filter or peek"
+    )]
+    NotMergeable {
+        /// The node that changes the key.
+        name: String,
     },
     /// A source without topics.
     #[error("a stream reads no topic; name at least one")]

@@ -1,56 +1,37 @@
-//! The topology while it is built: what the operators add, and the checks at the end.
+//! The topology while it is built: what the operators add.
+//!
+//! Owns drafts of nodes, topics and stores. Invariant: numbers never change, what the optimiser takes out leaves a hole;
+//! nodes are added in the order in which Kafka Streams adds its own, which numbers the subtopologies. Bound: 65,535 of
+//! each. Called by `dsl`; `freeze` makes a `Topology` of it.
+use super::draft::{Draft, Mark, NewNode, Port};
 use super::error::BuildError;
-use super::group::group;
 use super::names::{Names, check_name};
-use super::spec::{NodeKind, NodeSpec, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec};
-use super::topology::Topology;
+use super::repartition::Repartition;
+use super::self_join::StreamJoin;
+use super::spec::{NodeKind, OffsetReset, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, TimestampPolicy};
 use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
-use crate::node::{Blueprint, Make, MakeStore, Part, SourcePart, StorePart, TopicName};
-use std::collections::HashSet;
-
-/// An output of a node; a branch has several.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Port(pub(crate) NodeId, pub(crate) usize);
-
-impl Port {
-    /// Of a node that could not be made; the graph holds the error.
-    pub(crate) const NOWHERE: Self = Self(NodeId(u16::MAX), 0);
-}
-
-/// What an operator adds.
-pub(crate) struct NewNode<'a> {
-    pub(crate) name: String,
-    pub(crate) parents: &'a [Port],
-    /// Number of outputs.
-    pub(crate) outputs: usize,
-    /// Stores that it reads or writes.
-    pub(crate) stores: &'a [StoreId],
-    /// What to use instead of `.named`, where that cannot name the node.
-    pub(crate) named_by: Option<&'static str>,
-    pub(crate) make: Make,
-}
-
-struct Draft {
-    name: String,
-    kind: NodeKind,
-    parents: Vec<Port>,
-    stores: Vec<StoreId>,
-    outputs: usize,
-    named_by: Option<&'static str>,
-    sends_old: bool,
-    make: Make,
-}
+use crate::node::{MakeStore, TopicName};
+use std::any::TypeId;
 
 /// A topology under construction. Operators cannot fail where they are called, so the first error waits for `build`.
 #[derive(Default)]
 pub(crate) struct Graph {
     pub(crate) names: Names,
-    nodes: Vec<Draft>,
-    sources: Vec<SourceSpec>,
-    sinks: Vec<SinkSpec>,
-    stores: Vec<(StoreSpec, MakeStore)>,
-    repartitions: Vec<RepartitionSpec>,
-    error: Option<BuildError>,
+    pub(super) nodes: Vec<Draft>,
+    pub(super) sources: Vec<SourceSpec>,
+    pub(super) sinks: Vec<SinkSpec>,
+    pub(super) stores: Vec<(StoreSpec, MakeStore)>,
+    pub(super) repartitions: Vec<Repartition>,
+    pub(super) joins: Vec<StreamJoin>,
+    /// Sources of streams and the type of what they read: those of equal topics become one.
+    pub(super) streams: Vec<(NodeId, TypeId)>,
+    /// Stores that are what one source topic holds.
+    pub(super) table_sources: Vec<(StoreId, NodeId)>,
+    /// Source nodes of global tables.
+    pub(super) globals: Vec<NodeId>,
+    /// Source nodes whose topics must have equal numbers of partitions.
+    pub(super) copartitioned: Vec<Vec<NodeId>>,
+    pub(super) error: Option<BuildError>,
 }
 
 impl Graph {
@@ -72,12 +53,20 @@ impl Graph {
         })
     }
 
+    pub(super) fn node(&self, id: NodeId) -> Option<&Draft> {
+        self.nodes.get(id.index())
+    }
+
+    pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut Draft> {
+        self.nodes.get_mut(id.index())
+    }
+
     /// Adds an operator.
     pub(crate) fn add(&mut self, new: NewNode<'_>) -> NodeId {
         self.add_kind(new, NodeKind::Processor)
     }
 
-    fn add_kind(&mut self, new: NewNode<'_>, kind: NodeKind) -> NodeId {
+    pub(super) fn add_kind(&mut self, new: NewNode<'_>, kind: NodeKind) -> NodeId {
         self.checked(check_name(&new.name));
         let id = NodeId(self.number(self.nodes.len(), "nodes"));
         for store in new.stores {
@@ -85,20 +74,11 @@ impl Graph {
                 spec.nodes.push(id);
             }
         }
-        self.nodes.push(Draft {
-            name: new.name,
-            kind,
-            parents: new.parents.to_vec(),
-            stores: new.stores.to_vec(),
-            outputs: new.outputs,
-            named_by: new.named_by,
-            sends_old: false,
-            make: new.make,
-        });
+        self.nodes.push(Draft::new(new, kind, usize::from(id.0)));
         id
     }
 
-    /// Adds a source node over one or several topics; `make` gets the ids of its topics.
+    /// Adds a source node over one or several topics.
     pub(crate) fn add_source(
         &mut self,
         new: NewNode<'_>,
@@ -119,17 +99,33 @@ impl Graph {
         (self.add_kind(new, NodeKind::Source(ids.clone())), ids)
     }
 
+    /// The node is a stream's source of records of this type: two that read the same topics become one.
+    pub(crate) fn set_stream_source(&mut self, node: NodeId, types: TypeId) {
+        self.streams.push((node, types));
+    }
+
+    /// What the store holds is what this source node reads: the topic can serve as its changelog.
+    #[allow(dead_code)] // for tables read from topics
+    pub(crate) fn set_table_source(&mut self, store: StoreId, source: NodeId) {
+        self.table_sources.push((store, source));
+    }
+
+    /// The source node feeds a global store: its group makes no tasks.
+    #[allow(dead_code)] // for global tables
+    pub(crate) fn set_global(&mut self, source: NodeId) {
+        self.globals.push(source);
+    }
+
     /// The id that the next sink will have, for its `make`.
     pub(crate) fn next_sink(&mut self) -> SinkId {
         SinkId(self.number(self.sinks.len(), "sinks"))
     }
 
-    /// Adds a sink.
-    pub(crate) fn add_sink(&mut self, new: NewNode<'_>, topic: TopicName) -> SinkId {
+    /// Adds a sink; answers its number as a sink and as a node.
+    pub(crate) fn add_sink(&mut self, new: NewNode<'_>, topic: TopicName) -> (SinkId, NodeId) {
         let id = self.next_sink();
         self.sinks.push(SinkSpec { topic });
-        self.add_kind(new, NodeKind::Sink(id));
-        id
+        (id, self.add_kind(new, NodeKind::Sink(id)))
     }
 
     /// Adds a store.
@@ -140,9 +136,33 @@ impl Graph {
         id
     }
 
-    /// Notes that a repartition topic lies between a sink and a source.
+    /// Gives a node a store after the fact: tables get theirs when somebody needs it.
+    #[allow(dead_code)] // for tables that are materialized late
+    pub(crate) fn connect_store(&mut self, node: NodeId, store: StoreId) {
+        let Some(draft) = self.nodes.get_mut(node.index()).filter(|draft| !draft.stores.contains(&store)) else {
+            return;
+        };
+        draft.stores.push(store);
+        if let Some((spec, _)) = self.stores.get_mut(store.index()) {
+            spec.nodes.push(node);
+        }
+    }
+
+    /// Notes that a repartition topic lies between a sink and a source, never moved by the optimiser.
+    #[allow(dead_code)] // for tables grouped by another key
     pub(crate) fn add_repartition(&mut self, spec: RepartitionSpec) {
-        self.repartitions.push(spec);
+        self.repartitions.push(Repartition { spec, movable: None });
+    }
+
+    /// Notes a repartition of a stream.
+    pub(crate) fn add_stream_repartition(&mut self, repartition: Repartition) {
+        self.repartitions.push(repartition);
+    }
+
+    /// Notes the nodes of a stream-stream join.
+    #[allow(dead_code)] // for the joins
+    pub(crate) fn add_stream_join(&mut self, join: StreamJoin) {
+        self.joins.push(join);
     }
 
     /// One more output of a node.
@@ -155,6 +175,42 @@ impl Graph {
         Port(node, number)
     }
 
+    /// Says what the optimiser must know of a node.
+    pub(crate) fn mark(&mut self, node: NodeId, change: impl FnOnce(&mut Mark)) {
+        if let Some(draft) = self.nodes.get_mut(node.index()) {
+            change(&mut draft.mark);
+        }
+    }
+
+    /// The node reads what is at this port through a store: a join's table. Its records come from there too.
+    #[allow(dead_code)] // for the joins
+    pub(crate) fn reads(&mut self, node: NodeId, port: Port) {
+        if let Some(draft) = self.nodes.get_mut(node.index()) {
+            draft.reads.push(port);
+        }
+    }
+
+    /// The topics that feed these must have equal numbers of partitions: they are joined.
+    #[allow(dead_code)] // for the joins
+    pub(crate) fn copartition(&mut self, ports: &[Port]) {
+        let mut group = Vec::new();
+        for port in ports {
+            self.sources_of(port.0, &mut group);
+        }
+        self.copartitioned.push(group);
+    }
+
+    /// Source nodes whose records come to this node without another topic between.
+    fn sources_of(&self, node: NodeId, into: &mut Vec<NodeId>) {
+        let Some(draft) = self.node(node) else { return };
+        if matches!(draft.kind, NodeKind::Source(_)) && !into.contains(&node) {
+            into.push(node);
+        }
+        for port in draft.parents.iter().chain(&draft.reads) {
+            self.sources_of(port.0, into);
+        }
+    }
+
     /// Refuses a topic whose name a broker would refuse.
     pub(crate) fn check_topic(&mut self, topic: &TopicName) {
         self.checked(check_name(&topic.to_string()));
@@ -162,14 +218,13 @@ impl Graph {
 
     /// Gives the node of a port another name.
     pub(crate) fn rename(&mut self, node: NodeId, name: &str) {
-        let Some(draft) = self.nodes.get_mut(node.index()) else {
-            return;
-        };
-        if let Some(instead) = draft.named_by {
-            return self.refuse(BuildError::NotNameable { name: name.to_owned(), instead });
-        }
-        name.clone_into(&mut draft.name);
-        self.checked(check_name(name));
+        let renamed = self.nodes.get_mut(node.index()).map_or(Ok(()), |draft| draft.rename(name));
+        self.checked(renamed);
+    }
+
+    /// The name of a node, as it stands.
+    pub(crate) fn name_of(&self, node: NodeId) -> String {
+        self.node(node).map(|draft| draft.name.clone()).unwrap_or_default()
     }
 
     /// Something below this node needs the old values of its updates.
@@ -179,86 +234,11 @@ impl Graph {
             draft.sends_old = true;
         }
     }
-
-    /// Checks and freezes.
-    pub(crate) fn finish(self) -> Result<Topology, BuildError> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        if self.sources.is_empty() {
-            return Err(BuildError::Empty);
-        }
-        self.check_unique()?;
-        let grouping = group(&self.nodes.iter().map(Draft::shape).collect::<Vec<_>>(), self.stores.len());
-        Ok(self.freeze(&grouping))
-    }
-
-    fn check_unique(&self) -> Result<(), BuildError> {
-        let mut seen = HashSet::new();
-        for name in self.nodes.iter().map(|node| &node.name) {
-            if !seen.insert(name) {
-                return Err(BuildError::NameTwice { name: name.clone() });
-            }
-        }
-        seen.clear();
-        for name in self.stores.iter().map(|(store, _)| &store.name) {
-            if !seen.insert(name) {
-                return Err(BuildError::NameTwice { name: name.clone() });
-            }
-        }
-        let mut topics = HashSet::new();
-        for topic in self.sources.iter().map(|source| &source.topic) {
-            if !topics.insert(topic) {
-                return Err(BuildError::TopicTwice { topic: topic.to_string() });
-            }
-        }
-        Ok(())
-    }
-
-    fn freeze(self, grouping: &[u32]) -> Topology {
-        let mut ports: Vec<Vec<Vec<NodeId>>> = self.nodes.iter().map(|n| vec![Vec::new(); n.outputs]).collect();
-        for (index, node) in self.nodes.iter().enumerate() {
-            let child = NodeId(u16::try_from(index).unwrap_or(u16::MAX));
-            for parent in &node.parents {
-                if let Some(port) = ports.get_mut(parent.0.index()).and_then(|p| p.get_mut(parent.1)) {
-                    port.push(child);
-                }
-            }
-        }
-        let mut blueprint = Blueprint::default();
-        let mut nodes = Vec::with_capacity(self.nodes.len());
-        for ((draft, ports), subtopology) in self.nodes.into_iter().zip(ports).zip(grouping) {
-            nodes.push(NodeSpec {
-                name: draft.name,
-                kind: draft.kind,
-                parents: draft.parents.iter().map(|port| port.0).collect(),
-                stores: draft.stores,
-                subtopology: *subtopology,
-            });
-            let (make, sends_old) = (draft.make, draft.sends_old);
-            blueprint.parts.push(Part { ports, make, subtopology: *subtopology, sends_old });
-        }
-        let mut stores = Vec::with_capacity(self.stores.len());
-        for (spec, make) in self.stores {
-            let (name, cached, logged) = (spec.name.clone(), spec.cached, spec.logged);
-            let writer = spec.nodes.first().copied();
-            blueprint.stores.push(StorePart { make, name, cached, logged, writer });
-            stores.push(spec);
-        }
-        blueprint.sources = self.sources.iter().map(|s| SourcePart { node: s.node }).collect();
-        Topology::new(blueprint, nodes, self.sources, self.sinks, stores, self.repartitions)
-    }
-}
-
-impl Draft {
-    fn shape(&self) -> super::group::Shape<'_> {
-        super::group::Shape { parents: self.parents.iter().map(|port| port.0).collect(), stores: &self.stores }
-    }
 }
 
 /// What all topics of a source node share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SourceTemplate {
-    pub(crate) reset: Option<super::spec::OffsetReset>,
-    pub(crate) timestamps: super::spec::TimestampPolicy,
+    pub(crate) reset: Option<OffsetReset>,
+    pub(crate) timestamps: TimestampPolicy,
 }

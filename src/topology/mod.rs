@@ -4,19 +4,30 @@
 //! to those of Kafka Streams for the same calls, since topics are named after them. Bound: built once, never changed.
 //! Called by `dsl` (which builds it), `placement`, `worker`, `app` and `testing`.
 mod describe;
+mod draft;
 mod error;
+mod freeze;
 mod graph;
 mod group;
 mod names;
+mod optimisation;
+mod optimise;
+mod repartition;
+mod self_join;
 mod spec;
 mod timestamp;
 #[allow(clippy::module_inception)] // one noun a file; the room has the same one
 mod topology;
 
 pub use crate::node::TopicName;
+pub(crate) use draft::{NewNode, Port};
 pub use error::BuildError;
-pub(crate) use graph::{Graph, NewNode, Port, SourceTemplate};
+pub(crate) use graph::{Graph, SourceTemplate};
 pub(crate) use names::is_generated_stream_name;
+pub use optimisation::{Optimization, UnknownOptimization};
+pub(crate) use repartition::{Movable, Repartition};
+#[allow(unused_imports)] // for the joins
+pub(crate) use self_join::StreamJoin;
 pub use spec::{OffsetReset, TimestampPolicy};
 pub(crate) use spec::{RepartitionSpec, StoreSpec, Subtopology};
 pub(crate) use timestamp::Stamped;

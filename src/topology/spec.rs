@@ -117,4 +117,20 @@ pub(crate) struct Subtopology {
     pub(crate) stores: Vec<StoreId>,
     /// Sources that must have equal numbers of partitions.
     pub(crate) copartitioned: Vec<Vec<SourceId>>,
+    /// The source of a global store. Such a part has no tasks and no other sources: every thread sees all of it.
+    pub(crate) global: Vec<SourceId>,
+}
+
+impl Subtopology {
+    pub(super) fn empty(id: u32) -> Self {
+        Self {
+            id,
+            nodes: Vec::new(),
+            sources: Vec::new(),
+            sinks: Vec::new(),
+            stores: Vec::new(),
+            copartitioned: Vec::new(),
+            global: Vec::new(),
+        }
+    }
 }

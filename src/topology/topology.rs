@@ -37,16 +37,26 @@ pub struct Topology {
     subtopologies: Vec<Subtopology>,
 }
 
+/// What a topology is made of.
+pub(super) struct Parts {
+    pub(super) blueprint: Blueprint,
+    /// By number; what the optimiser took out is in no subtopology.
+    pub(super) nodes: Vec<NodeSpec>,
+    /// As Kafka Streams writes them.
+    pub(super) order: Vec<NodeId>,
+    pub(super) sources: Vec<SourceSpec>,
+    pub(super) sinks: Vec<SinkSpec>,
+    pub(super) stores: Vec<StoreSpec>,
+    pub(super) repartitions: Vec<RepartitionSpec>,
+    /// Source nodes of global stores.
+    pub(super) globals: Vec<NodeId>,
+    pub(super) copartitioned: Vec<Vec<NodeId>>,
+}
+
 impl Topology {
-    pub(crate) fn new(
-        blueprint: Blueprint,
-        nodes: Vec<NodeSpec>,
-        sources: Vec<SourceSpec>,
-        sinks: Vec<SinkSpec>,
-        stores: Vec<StoreSpec>,
-        repartitions: Vec<RepartitionSpec>,
-    ) -> Self {
-        let subtopologies = subtopologies(&nodes, &stores);
+    pub(super) fn new(parts: Parts) -> Self {
+        let subtopologies = subtopologies(&parts);
+        let Parts { blueprint, nodes, sources, sinks, stores, repartitions, .. } = parts;
         Self { blueprint, nodes, sources, sinks, stores, repartitions, subtopologies }
     }
 
@@ -126,33 +136,35 @@ impl fmt::Debug for Topology {
     }
 }
 
-fn subtopologies(nodes: &[NodeSpec], stores: &[StoreSpec]) -> Vec<Subtopology> {
-    let count = nodes.iter().map(|node| node.subtopology + 1).max().unwrap_or(0);
-    let mut all: Vec<Subtopology> = (0..count)
-        .map(|id| Subtopology {
-            id,
-            nodes: Vec::new(),
-            sources: Vec::new(),
-            sinks: Vec::new(),
-            stores: Vec::new(),
-            copartitioned: Vec::new(),
-        })
-        .collect();
-    for (index, node) in nodes.iter().enumerate() {
+fn subtopologies(parts: &Parts) -> Vec<Subtopology> {
+    let nodes = || parts.order.iter().filter_map(|id| Some((*id, parts.nodes.get(id.index())?)));
+    let count = nodes().map(|(_, node)| node.subtopology + 1).max().unwrap_or(0);
+    let mut all: Vec<Subtopology> = (0..count).map(Subtopology::empty).collect();
+    for (id, node) in nodes() {
         let Some(of) = usize::try_from(node.subtopology).ok().and_then(|at| all.get_mut(at)) else {
             continue;
         };
-        of.nodes.push(NodeId(u16::try_from(index).unwrap_or(u16::MAX)));
+        of.nodes.push(id);
         match &node.kind {
+            NodeKind::Source(sources) if parts.globals.contains(&id) => of.global.extend(sources),
             NodeKind::Source(sources) => of.sources.extend(sources),
             NodeKind::Sink(sink) => of.sinks.push(*sink),
             NodeKind::Processor => {}
         }
     }
-    for (index, store) in stores.iter().enumerate() {
-        let home = store.nodes.first().and_then(|node| nodes.get(node.index())).map(|node| node.subtopology);
-        if let Some(of) = home.and_then(|at| all.get_mut(usize::try_from(at).ok()?)) {
+    let home = |node: &NodeId| parts.nodes.get(node.index()).map(|node| node.subtopology);
+    for (index, store) in parts.stores.iter().enumerate() {
+        if let Some(of) = store.nodes.first().and_then(home).and_then(|at| all.get_mut(usize::try_from(at).ok()?)) {
             of.stores.push(StoreId(u16::try_from(index).unwrap_or(u16::MAX)));
+        }
+    }
+    for group in &parts.copartitioned {
+        let live = |node: &&NodeId| parts.nodes.get(node.index()).is_some_and(NodeSpec::is_live);
+        let live: Vec<&NodeId> = group.iter().filter(live).collect();
+        let of = live.first().and_then(|node| home(node)).and_then(|at| all.get_mut(usize::try_from(at).ok()?));
+        if let Some(of) = of.filter(|_| live.len() > 1) {
+            let topics = live.iter().filter_map(|node| parts.nodes.get(node.index())).flat_map(NodeSpec::sources);
+            of.copartitioned.push(topics.copied().collect());
         }
     }
     all

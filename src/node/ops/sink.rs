@@ -43,15 +43,16 @@ impl<K: Codec, V: Codec> Node<K, V> for Sink<K, V> {
     }
 }
 
-/// Drops records without a key in front of a repartition topic.
+/// Drops records without a key in front of a repartition topic, unless a left or outer join below takes them.
 pub(crate) struct NotNullKey<K, V> {
     pub(crate) node: NodeId,
+    pub(crate) keeps: bool,
     pub(crate) out: Edge<K, V>,
 }
 
 impl<K: Codec, V: Schema> Node<K, V> for NotNullKey<K, V> {
     fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
-        if K::is_null(r.key) {
+        if !self.keeps && K::is_null(r.key) {
             cx.port.dropped(self.node);
             return Ok(());
         }
