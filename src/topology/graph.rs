@@ -1,6 +1,6 @@
 //! The topology while it is built: what the operators add.
 //!
-//! Owns drafts of nodes, topics and stores. Invariant: numbers never change, what the optimiser takes out leaves a hole;
+//! Owns drafts of nodes, topics and stores. Invariant: numbers never change, what is taken out leaves a hole;
 //! nodes are added in the order in which Kafka Streams adds its own, which numbers the subtopologies. Bound: 65,535 of
 //! each. Called by `dsl`; `freeze` makes a `Topology` of it.
 use super::draft::{Draft, Mark, NewNode, Port};
