@@ -26,7 +26,7 @@ pub(crate) use fault::{Fault, FaultCell, Flow, Parked, Spot};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
 #[allow(unused_imports)] // for the operators to come
-pub(crate) use keyvalue::{NO_TIMESTAMP, make_store};
+pub(crate) use keyvalue::{Keys, NO_TIMESTAMP, Visit, make_store};
 pub use pen::{NoRoom, Pen};
 #[allow(unused_imports)] // for the operators to come
 pub(crate) use per_task::PerTask;

@@ -1,5 +1,7 @@
 //! A wired store as the thread sees it: without types.
+use super::fault::{Fault, FaultCell, Flow};
 use crate::base::id::StoreId;
+use crate::codec::Scratch;
 use crate::store::batch::StoreBatch;
 use crate::store::error::StoreError;
 
@@ -36,6 +38,19 @@ pub(crate) trait StateStore {
 
     /// Evicts clean entries until so many bytes are free or none is left; answers the bytes freed.
     fn shed(&self, bytes: usize) -> usize;
+
+    /// The store's own stream time, where rows expire: it is kept with the changelog's offset.
+    fn stream_time(&self, partition: u32) -> Option<i64>;
+
+    /// Deletes rows that the committed stream time has left behind. After a commit; bounded work.
+    fn expire(&self, partition: u32) -> Result<(), StoreError>;
+
+    /// Replaces `into` by the value's bytes and answers its timestamp; `None` when there is none. For views.
+    fn read(&self, fault: &FaultCell, key: &[u8], into: &mut Scratch) -> Result<Option<i64>, Fault>;
+
+    /// Visits all rows of a partition in the store's order: key without the partition, value's bytes, timestamp. For
+    /// views.
+    fn rows(&self, fault: &FaultCell, partition: u32, visit: &mut dyn FnMut(&[u8], &[u8], i64) -> bool) -> Flow;
 
     /// Whether the store is beyond its room although everything was forwarded and written to the backend that may be
     /// before a commit.

@@ -32,7 +32,7 @@ pub(crate) struct MadeStore {
 }
 
 /// Builds one store.
-type MakeOne = Box<dyn Fn(&Wiring<'_>, StoreId) -> Result<MadeStore, WiringError> + Send + Sync>;
+type MakeOne = Box<dyn Fn(&mut Wiring<'_>, StoreId) -> Result<MadeStore, WiringError> + Send + Sync>;
 
 /// Builds one store of this kind.
 pub(crate) struct MakeStore {
@@ -181,6 +181,18 @@ impl<'t> Wiring<'t> {
         drains.sort_by_key(|(node, _)| blueprint.parts.get(node.index()).map_or(u32::MAX, |part| part.rank));
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
         Ok(Wired { sources, drains, stores, per_task: wiring.per_task })
+    }
+
+    /// A store without a topology, and what the thread sees of it.
+    #[cfg(test)]
+    pub(crate) fn store_alone<T: Clone + 'static>(part: StorePart, settings: &WireSettings<'_>) -> (T, Wired) {
+        let blueprint = Blueprint { stores: vec![part], ..Blueprint::default() };
+        let stores = vec![None];
+        let (made, drains, per_task) = (Vec::new(), Vec::new(), Vec::new());
+        let mut wiring = Wiring { blueprint: &blueprint, settings, made, stores, drains, per_task };
+        let store = wiring.store::<T>(StoreId(0)).unwrap();
+        let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
+        (store, Wired { sources: Vec::new(), drains: wiring.drains, stores, per_task: wiring.per_task })
     }
 
     fn part(&self, id: NodeId) -> Result<&'t Part, WiringError> {

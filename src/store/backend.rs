@@ -30,6 +30,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Deletes all rows of a partition and its offset. Killed at any step, what is left has no offset.
     fn drop_partition(&self, store: StoreId, partition: u32) -> Result<(), StoreError>;
 
+    /// Deletes the rows from `from` (included) to `to` (excluded), for good: rows that nobody wants any more.
+    fn delete_range(&self, store: StoreId, from: &[u8], to: &[u8]) -> Result<(), StoreError>;
+
     /// Visits rows from `from` (included) to `to` (excluded) in this order of their keys, as they were when the scan
     /// began, until `visit` returns false. The visitor may call the backend.
     fn scan(

@@ -1,10 +1,22 @@
-//! What kind of store it is: how its rows look, and what their keys mean.
+//! What kind of store it is: how its rows look, what their keys mean and how long they stay.
 //!
-//! Pure data, decided when the topology is built. Read by the wired store, by who restores it and by who makes its
-//! changelog topic.
+//! Pure data and arithmetic, decided when the topology is built. Read by the wired store, by who restores it and by who
+//! makes its changelog topic.
+//!
+//! Rows of windows and sessions lie in segments, as Kafka Streams keeps them: behind the partition comes the number of
+//! the row's segment (8 bytes, big-endian), then the key as Kafka has it. So what is old lies together and goes at
+//! once, and iterating goes by segment, then by key, as there.
 
 /// Bytes of a timestamp in front of a stored value.
 pub(crate) const TIMESTAMP_BYTES: usize = 8;
+/// Bytes of a segment's number.
+pub(crate) const SEGMENT_BYTES: usize = 8;
+/// Bytes behind the key in a window's key: its start and a number.
+pub(crate) const WINDOW_SUFFIX: usize = 12;
+/// Bytes behind the key in a session's key: its end and its start.
+pub(crate) const SESSION_SUFFIX: usize = 16;
+/// Kafka's shortest segment.
+const MIN_SEGMENT_MS: i64 = 60_000;
 
 /// The bytes of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,21 +27,48 @@ pub(crate) enum Layout {
     Plain,
 }
 
+/// How long rows stay behind the store's stream time, and how they lie together. Milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Retention {
+    pub(crate) ms: i64,
+    /// Time that a segment spans. 1: rows lie by time, then by key.
+    pub(crate) segment_ms: i64,
+}
+
+impl Retention {
+    /// With Kafka's segments.
+    const fn new(ms: i64) -> Self {
+        let half = ms / 2;
+        Self { ms, segment_ms: if half > MIN_SEGMENT_MS { half } else { MIN_SEGMENT_MS } }
+    }
+
+    /// The number of the segment of a time.
+    pub(crate) fn segment(&self, time: i64) -> u64 {
+        (time.max(0) / self.segment_ms.max(1)).unsigned_abs()
+    }
+
+    /// The lowest time that is still there.
+    pub(crate) fn oldest(&self, stream_time: i64) -> i64 {
+        stream_time.saturating_sub(self.ms).saturating_add(1)
+    }
+
+    /// The first segment that is kept. Moves in steps of Kafka's segments, so that deleting is seldom.
+    pub(crate) fn first_kept(&self, stream_time: i64) -> u64 {
+        let step = Self::new(self.ms).segment_ms;
+        let kept = stream_time.saturating_sub(self.ms).max(0) / step * step;
+        self.segment(kept)
+    }
+}
+
 /// What the keys mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rows {
     /// A row a key, until it is deleted.
     KeyValue,
-    /// Keys end with the window's start (8 bytes) and a number (4 bytes); rows older than the retention go.
-    Window {
-        /// How long a row is kept behind the store's stream time, milliseconds.
-        retention_ms: i64,
-    },
-    /// Keys end with the session's end and its start (8 bytes each); rows older than the retention go.
-    Session {
-        /// How long a row is kept behind the store's stream time, milliseconds.
-        retention_ms: i64,
-    },
+    /// Keys end with the window's start (8 bytes) and a number (4 bytes).
+    Window(Retention),
+    /// Keys end with the session's end and its start (8 bytes each).
+    Session(Retention),
 }
 
 /// A kind of store.
@@ -42,17 +81,56 @@ pub(crate) struct StoreKind {
 impl StoreKind {
     /// A window store with timestamps.
     pub(crate) const fn window(retention_ms: i64) -> Self {
-        Self { layout: Layout::Timestamped, rows: Rows::Window { retention_ms } }
+        Self { layout: Layout::Timestamped, rows: Rows::Window(Retention::new(retention_ms)) }
     }
 
     /// A window store without timestamps: that of a join.
     pub(crate) const fn plain_window(retention_ms: i64) -> Self {
-        Self { layout: Layout::Plain, rows: Rows::Window { retention_ms } }
+        Self { layout: Layout::Plain, rows: Rows::Window(Retention::new(retention_ms)) }
     }
 
     /// A session store, whose rows have no timestamps.
     pub(crate) const fn session(retention_ms: i64) -> Self {
-        Self { layout: Layout::Plain, rows: Rows::Session { retention_ms } }
+        Self { layout: Layout::Plain, rows: Rows::Session(Retention::new(retention_ms)) }
+    }
+
+    /// Rows by time, then by key: for stores whose windows are emitted when they close, and those in memory.
+    #[must_use]
+    pub(crate) const fn by_time(mut self) -> Self {
+        match &mut self.rows {
+            Rows::Window(retention) | Rows::Session(retention) => retention.segment_ms = 1,
+            Rows::KeyValue => {}
+        }
+        self
+    }
+
+    /// How long rows stay; `None`: until they are deleted.
+    pub(crate) fn retention(&self) -> Option<Retention> {
+        match self.rows {
+            Rows::KeyValue => None,
+            Rows::Window(retention) | Rows::Session(retention) => Some(retention),
+        }
+    }
+
+    /// Bytes behind the user's key in a key.
+    pub(crate) fn suffix(&self) -> usize {
+        match self.rows {
+            Rows::KeyValue => 0,
+            Rows::Window(_) => WINDOW_SUFFIX,
+            Rows::Session(_) => SESSION_SUFFIX,
+        }
+    }
+
+    /// The time by which a row expires: a window's start, a session's end. `key` with or without what is in front of
+    /// the user's key.
+    pub(crate) fn time_of(&self, key: &[u8]) -> i64 {
+        time_at(key, self.suffix())
+    }
+
+    /// The segment's number in front of a row's key; `None` where rows are not in segments.
+    pub(crate) fn segment_of(&self, key: &[u8]) -> Option<[u8; SEGMENT_BYTES]> {
+        let retention = self.retention()?;
+        Some(retention.segment(self.time_of(key)).to_be_bytes())
     }
 }
 
@@ -60,5 +138,49 @@ impl From<Layout> for StoreKind {
     /// A key-value store.
     fn from(layout: Layout) -> Self {
         Self { layout, rows: Rows::KeyValue }
+    }
+}
+
+/// The 8-byte number that begins so many bytes before the end of a key.
+fn time_at(key: &[u8], before_end: usize) -> i64 {
+    let at = key.len().checked_sub(before_end);
+    let bytes = at.and_then(|at| key.get(at..)).and_then(|rest| rest.first_chunk());
+    bytes.map_or(0, |bytes| i64::from_be_bytes(*bytes))
+}
+
+/// The parts of a window store's key: the user's key, the window's start, the number.
+pub(crate) fn window_parts(key: &[u8]) -> (&[u8], i64, u32) {
+    let user = key.get(..key.len().saturating_sub(WINDOW_SUFFIX)).unwrap_or_default();
+    let number = key.last_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    (user, time_at(key, WINDOW_SUFFIX), number)
+}
+
+/// The parts of a session store's key: the user's key, the session's start and end.
+pub(crate) fn session_parts(key: &[u8]) -> (&[u8], i64, i64) {
+    let user = key.get(..key.len().saturating_sub(SESSION_SUFFIX)).unwrap_or_default();
+    (user, time_at(key, 8), time_at(key, SESSION_SUFFIX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_windows_and_sessions_are_taken_apart() {
+        let window = b"k\0\0\0\0\0\0\x01\x02\0\0\0\x07";
+        assert_eq!(window_parts(window), (&b"k"[..], 258, 7));
+        assert_eq!(StoreKind::window(1).time_of(window), 258);
+        let session = b"k\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x09";
+        assert_eq!(session_parts(session), (&b"k"[..], 9, 258));
+        assert_eq!(StoreKind::session(1).time_of(session), 258);
+    }
+
+    #[test]
+    fn segments_are_half_the_retention_and_at_least_a_minute() {
+        assert_eq!(Retention::new(1_000).segment_ms, 60_000);
+        assert_eq!(Retention::new(300_000).segment_ms, 150_000);
+        assert_eq!(Retention::new(300_000).segment(449_999), 2);
+        assert_eq!(Retention::new(300_000).oldest(300_005), 6);
+        assert_eq!((Retention::new(1_000).first_kept(60_999), Retention::new(1_000).first_kept(61_000)), (0, 1));
     }
 }

@@ -70,6 +70,15 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
+    fn delete_range(&self, store: StoreId, from: &[u8], to: &[u8]) -> Result<(), StoreError> {
+        let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rows) = stores.get_mut(store.index()).filter(|_| from < to) {
+            let mut behind = rows.split_off(from);
+            rows.append(&mut behind.split_off(to));
+        }
+        Ok(())
+    }
+
     fn scan(
         &self,
         store: StoreId,

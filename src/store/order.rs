@@ -68,6 +68,12 @@ impl List {
         self.len -= 1;
     }
 
+    /// The slot that came last.
+    #[inline]
+    pub(crate) fn newest(&self) -> Option<u32> {
+        (self.last != NONE).then_some(self.last)
+    }
+
     /// The oldest slot.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<u32> {

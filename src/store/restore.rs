@@ -7,8 +7,8 @@
 use super::backend::Backend;
 use super::batch::{BatchFull, StoreBatch};
 use super::error::StoreError;
-use super::kind::{Layout, TIMESTAMP_BYTES};
-use super::offset::{StoredOffset, partition_prefix};
+use super::kind::{Layout, SEGMENT_BYTES, StoreKind, TIMESTAMP_BYTES};
+use super::offset::{PREFIX_BYTES, StoredOffset, partition_prefix};
 use crate::base::id::StoreId;
 
 /// How far a partition of a store is restored. Moves only when a slice was written.
@@ -48,7 +48,7 @@ pub(crate) struct Restore<'a> {
     batch: &'a mut StoreBatch,
     written: &'a mut RestorePosition,
     applied: RestorePosition,
-    layout: Layout,
+    kind: StoreKind,
     wall_ms: i64,
 }
 
@@ -58,12 +58,12 @@ impl<'a> Restore<'a> {
         backend: &'a dyn Backend,
         batch: &'a mut StoreBatch,
         at: &'a mut RestorePosition,
-        layout: Layout,
+        kind: StoreKind,
         wall_ms: i64,
     ) -> Self {
         batch.clear();
         let applied = *at;
-        Self { backend, batch, written: at, applied, layout, wall_ms }
+        Self { backend, batch, written: at, applied, kind, wall_ms }
     }
 
     /// Applies a record of the changelog. Records below the position were applied before; a record without a key
@@ -83,7 +83,8 @@ impl<'a> Restore<'a> {
                 self.write_slice()?;
                 self.put(key, value, timestamp)?;
             }
-            self.applied.stream_time = self.applied.stream_time.max(timestamp);
+            let time = if self.kind.retention().is_some() { self.kind.time_of(key) } else { timestamp };
+            self.applied.stream_time = self.applied.stream_time.max(time);
         }
         self.applied.next = offset.saturating_add(1);
         Ok(())
@@ -100,8 +101,18 @@ impl<'a> Restore<'a> {
 
     /// Puts a record into the batch if it fits together with an offset.
     fn put(&mut self, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Result<(), BatchFull> {
-        let prefix = partition_prefix(self.applied.partition);
-        let timestamp: &[u8] = match self.layout {
+        let mut prefix = [0; PREFIX_BYTES + SEGMENT_BYTES];
+        let (partition, segment) = prefix.split_at_mut(PREFIX_BYTES);
+        partition.copy_from_slice(&partition_prefix(self.applied.partition));
+        let lead = match self.kind.segment_of(key) {
+            Some(bytes) => {
+                segment.copy_from_slice(&bytes);
+                PREFIX_BYTES + SEGMENT_BYTES
+            }
+            None => PREFIX_BYTES,
+        };
+        let prefix = prefix.get(..lead).unwrap_or_default();
+        let timestamp: &[u8] = match self.kind.layout {
             Layout::Timestamped => &timestamp.to_be_bytes(),
             Layout::Plain => &[],
         };
@@ -112,8 +123,8 @@ impl<'a> Restore<'a> {
             return Err(BatchFull { needed: self.batch.len_bytes() + needed, capacity: self.batch.capacity() });
         }
         match value {
-            Some(value) => self.batch.put_parts(self.applied.store, [&prefix, key], [timestamp, value]),
-            None => self.batch.delete_parts(self.applied.store, [&prefix, key]),
+            Some(value) => self.batch.put_parts(self.applied.store, [prefix, key], [timestamp, value]),
+            None => self.batch.delete_parts(self.applied.store, [prefix, key]),
         }
     }
 
@@ -149,7 +160,7 @@ mod tests {
         let backend = MemoryBackend::new();
         let mut batch = StoreBatch::with_capacity(1024);
         let mut at = start();
-        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
+        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped.into(), 1_000);
         restore.apply(Some(b"a"), Some(b"one"), 258, 0).unwrap();
         restore.apply(Some(b"b"), Some(b"two"), 90, 1).unwrap();
         restore.apply(Some(b"b"), None, 91, 2).unwrap();
@@ -168,7 +179,7 @@ mod tests {
         // Room for two such records and an offset: 2 × (11 + 5 + 13) + 60.
         let mut batch = StoreBatch::with_capacity(118);
         let mut at = start();
-        let mut killed = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
+        let mut killed = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped.into(), 1_000);
         for (offset, key) in [b"a", b"b", b"c"].into_iter().enumerate() {
             killed.apply(Some(key), Some(b"value"), 7, offset.try_into().unwrap()).unwrap();
         }
@@ -179,7 +190,7 @@ mod tests {
 
         let stored = backend.begin_restore(STORE, 2).unwrap();
         let mut at = RestorePosition::new(STORE, 2, TOPIC, stored, 0);
-        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
+        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped.into(), 1_000);
         restore.apply(Some(b"a"), Some(b"again"), 7, 0).unwrap(); // below the position
         restore.apply(Some(b"c"), Some(b"value"), 7, 2).unwrap();
         restore.finish(3).unwrap();
@@ -192,7 +203,7 @@ mod tests {
         let backend = MemoryBackend::new();
         let mut batch = StoreBatch::with_capacity(118);
         let mut at = start();
-        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped, 1_000);
+        let mut restore = Restore::begin(&backend, &mut batch, &mut at, Layout::Timestamped.into(), 1_000);
         let error = restore.apply(Some(b"a"), Some(&[0; 100]), 7, 0).unwrap_err();
         assert!(matches!(error, StoreError::TooLarge { needed: 184, capacity: 118 }), "{error:?}");
     }

@@ -172,6 +172,13 @@ impl Backend for RocksBackend {
         self.with(|db| drop_partition(db, store.0, partition))
     }
 
+    fn delete_range(&self, store: StoreId, from: &[u8], to: &[u8]) -> Result<(), StoreError> {
+        self.with(|db| {
+            db.delete_files(store.0, from, to)?;
+            db.delete_range(store.0, from, to)
+        })
+    }
+
     fn scan(
         &self,
         store: StoreId,

@@ -162,8 +162,10 @@ impl Driver {
     pub fn store<K, V>(&self, name: &str, key: K, value: V) -> Result<StoreView<K, V>, DriverError> {
         let at = self.store_names.iter().position(|store| store == name);
         let at = at.and_then(|at| u16::try_from(at).ok());
-        let store = StoreId(at.ok_or_else(|| DriverError::UnknownStore { name: name.to_owned() })?);
-        Ok(StoreView { backend: Arc::clone(&self.backend), store, key, value })
+        let unknown = || DriverError::UnknownStore { name: name.to_owned() };
+        let id = StoreId(at.ok_or_else(unknown)?);
+        let store = self.stores().find(|store| store.id() == id).ok_or_else(unknown)?;
+        Ok(StoreView { store: Rc::clone(store), key, value })
     }
 
     /// Pipes a record as bytes; `timestamp` in milliseconds since the epoch.
@@ -341,7 +343,8 @@ impl Driver {
         }
         self.stores().try_for_each(|store| self.write(store.as_ref()))?;
         self.wired.iter().for_each(|wired| wired.committed(0));
-        Ok(())
+        let internal = |error: crate::store::error::StoreError| DriverError::Internal { reason: error.to_string() };
+        self.stores().try_for_each(|store| store.expire(0)).map_err(internal)
     }
 
     fn write(&self, store: &dyn StateStore) -> Result<(), DriverError> {

@@ -1,16 +1,11 @@
 //! Looking into a store.
 use super::error::DriverError;
 use super::output::decode_owned;
-use crate::base::id::StoreId;
 use crate::codec::{Codec, Scratch};
-use crate::store::backend::{Backend, Order};
-use crate::store::memory::MemoryBackend;
-use crate::store::offset::{PREFIX_BYTES, partition_end, partition_prefix};
+use crate::node::{FaultCell, StateStore};
+use crate::store::offset::partition_prefix;
 use std::fmt;
-use std::sync::Arc;
-
-/// Bytes of the timestamp in front of a value.
-const TIMESTAMP_BYTES: usize = 8;
+use std::rc::Rc;
 
 /// A row of a store.
 pub struct StoreRow<K: Codec, V: Codec> {
@@ -32,17 +27,16 @@ where
     }
 }
 
-/// A store as of the last commit, made by [`Driver::store`](super::Driver::store).
+/// A store, made by [`Driver::store`](super::Driver::store).
 pub struct StoreView<K, V> {
-    pub(crate) backend: Arc<MemoryBackend>,
-    pub(crate) store: StoreId,
+    pub(crate) store: Rc<dyn StateStore>,
     pub(crate) key: K,
     pub(crate) value: V,
 }
 
 impl<K, V> fmt::Debug for StoreView<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreView").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("StoreView").field("store", &self.store.id()).finish_non_exhaustive()
     }
 }
 
@@ -55,11 +49,10 @@ impl<K: Codec, V: Codec> StoreView<K, V> {
         let mut scratch = Scratch::with_limit(usize::MAX);
         scratch.extend(&partition_prefix(0));
         self.key.encode(key, &mut scratch);
-        let mut row = Vec::new();
-        if !self.backend.get(self.store, scratch.bytes(), &mut row).map_err(internal)? {
-            return Ok(None);
-        }
-        decode_owned(&self.value, row.get(TIMESTAMP_BYTES..)).map(Some).map_err(|error| codec("a value", error))
+        let mut value = Scratch::with_limit(usize::MAX);
+        let fault = FaultCell::new();
+        let found = self.store.read(&fault, scratch.bytes(), &mut value).map_err(|_| failed(&fault))?;
+        found.map(|_| decode_owned(&self.value, Some(value.bytes())).map_err(|e| codec("a value", e))).transpose()
     }
 
     /// All rows, in the order of their keys' bytes.
@@ -68,8 +61,8 @@ impl<K: Codec, V: Codec> StoreView<K, V> {
     /// The store holds keys or values of another schema.
     pub fn rows(&self) -> Result<Vec<StoreRow<K, V>>, DriverError> {
         let mut rows = Ok(Vec::new());
-        let mut visit = |key: &[u8], row: &[u8]| {
-            match self.row(key, row) {
+        let mut visit = |key: &[u8], value: &[u8], timestamp: i64| {
+            match self.row(key, value, timestamp) {
                 Ok(row) => {
                     if let Ok(rows) = &mut rows {
                         rows.push(row);
@@ -79,24 +72,23 @@ impl<K: Codec, V: Codec> StoreView<K, V> {
             }
             rows.is_ok()
         };
-        self.backend
-            .scan(self.store, &partition_prefix(0), &partition_end(0), Order::Forward, &mut visit)
-            .map_err(internal)?;
+        let fault = FaultCell::new();
+        self.store.rows(&fault, 0, &mut visit).map_err(|_| failed(&fault))?;
         rows
     }
 
-    fn row(&self, key: &[u8], row: &[u8]) -> Result<StoreRow<K, V>, DriverError> {
-        let (timestamp, value) = row.split_first_chunk::<TIMESTAMP_BYTES>().unwrap_or((&[0; TIMESTAMP_BYTES], &[]));
+    fn row(&self, key: &[u8], value: &[u8], timestamp: i64) -> Result<StoreRow<K, V>, DriverError> {
         Ok(StoreRow {
-            key: decode_owned(&self.key, key.get(PREFIX_BYTES..)).map_err(|error| codec("a key", error))?,
+            key: decode_owned(&self.key, Some(key)).map_err(|error| codec("a key", error))?,
             value: decode_owned(&self.value, Some(value)).map_err(|error| codec("a value", error))?,
-            timestamp: i64::from_be_bytes(*timestamp),
+            timestamp,
         })
     }
 }
 
-fn internal(error: crate::store::error::StoreError) -> DriverError {
-    DriverError::Internal { reason: error.to_string() }
+fn failed(fault: &FaultCell) -> DriverError {
+    let parked = fault.take().0;
+    DriverError::Internal { reason: parked.map_or_else(String::new, |parked| parked.to_string()) }
 }
 
 fn codec(what: &str, error: crate::codec::DecodeError) -> DriverError {

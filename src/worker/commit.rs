@@ -176,6 +176,8 @@ impl StreamThread {
                 written.map_err(|error| RunError::store(&error))?;
             }
             wired.iter().for_each(|wired| wired.committed(task.partition));
+            let mut stores = wired.iter().flat_map(|wired| &wired.stores);
+            stores.try_for_each(|store| store.expire(task.partition)).map_err(|error| RunError::store(&error))?;
             self.tasks[index].committed();
         }
         self.count(|counters| counters.commits.add(1));
@@ -183,6 +185,7 @@ impl StreamThread {
     }
 
     fn write_store(&self, store: &Rc<dyn StateStore>, partition: u32, stream_time: i64) -> Result<(), StoreError> {
+        let stream_time = store.stream_time(partition).unwrap_or(stream_time);
         let position = self.stored_offset(store.id(), partition, stream_time);
         let batch = &mut *self.spill.borrow_mut();
         let backend = &self.shared.backend;

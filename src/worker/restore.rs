@@ -300,12 +300,12 @@ impl RestoreThread {
     fn apply(&mut self, index: usize, batch: &FetchedBatch) -> Result<(), RunError> {
         let wall_ms = self.clock.wall_ms();
         let topic = self.jobs[index].topic.clone();
-        let layout = self.layout(self.jobs[index].store);
+        let kind = self.kind(self.jobs[index].store);
         let Some(reading) = &mut self.jobs[index].reading else { return Ok(()) };
         let partition = reading.position.partition;
         let section = Intake::section(&self.fetcher, batch);
         let mut cursor = RecordCursor::new(&batch.header);
-        let mut restore = Restore::begin(&*self.backend, &mut self.batch, &mut reading.position, layout, wall_ms);
+        let mut restore = Restore::begin(&*self.backend, &mut self.batch, &mut reading.position, kind, wall_ms);
         loop {
             match cursor.next(section) {
                 Ok(Some(record)) => {
@@ -322,9 +322,9 @@ impl RestoreThread {
         restore.finish(batch.header.next_offset()).map_err(|error| RunError::store(&error))
     }
 
-    /// How the rows of a store look.
-    fn layout(&self, store: StoreId) -> Layout {
-        self.topology.store_kind(store).unwrap_or(StoreKind::from(Layout::Timestamped)).layout
+    /// What kind of store it is.
+    fn kind(&self, store: StoreId) -> StoreKind {
+        self.topology.store_kind(store).unwrap_or(StoreKind::from(Layout::Timestamped))
     }
 
     fn take_faults(&mut self) {
@@ -389,7 +389,7 @@ impl RestoreThread {
     /// Markers and compacted records at the end take offsets too: the partition is complete up to its target.
     fn write_end(&mut self, index: usize) -> Result<(), StoreError> {
         let wall_ms = self.clock.wall_ms();
-        let layout = self.layout(self.jobs[index].store);
+        let kind = self.kind(self.jobs[index].store);
         let Some(reading) = &mut self.jobs[index].reading else { return Ok(()) };
         let (store, partition, target) = (reading.position.store, reading.position.partition, reading.target);
         if self.backend.offset(store, partition)?.is_none() {
@@ -400,7 +400,7 @@ impl RestoreThread {
             return self.backend.write(&self.batch);
         }
         let position = &mut reading.position;
-        Restore::begin(&*self.backend, &mut self.batch, position, layout, wall_ms).finish(target)
+        Restore::begin(&*self.backend, &mut self.batch, position, kind, wall_ms).finish(target)
     }
 
     fn poll(&mut self, worked: bool) -> Result<(), crate::net::NetError> {

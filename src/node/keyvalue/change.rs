@@ -5,7 +5,8 @@ use crate::codec::Codec;
 use crate::node::cx::Cx;
 use crate::node::fault::{Fault, Flow, Parked};
 use crate::node::record::RecordContext;
-use crate::store::offset::PREFIX_BYTES;
+use crate::store::kind::SEGMENT_BYTES;
+use crate::store::overlay::Overlay;
 use crate::store::overlay::core::{Stamp, State};
 use crate::wire::RawHeaders;
 
@@ -55,6 +56,10 @@ impl<V: Codec> KeyValue<V> {
             headers: cx.source.headers.as_bytes(),
         };
         core.set_dirty(slot, &stamp, existed);
+        if self.times.is_some() {
+            let (partition, time) = (core.partition(slot), self.kind.time_of(core.key(slot)));
+            self.note(partition, time);
+        }
     }
 
     /// Sets a key's value, or deletes it, in a store whose changes nobody forwards: into the changelog at once, or with
@@ -64,8 +69,8 @@ impl<V: Codec> KeyValue<V> {
         let slot = match self.find(key) {
             Some(slot) => slot,
             None => {
-                self.keep_limit(cx, key.len(), &log)?;
-                self.overlay.borrow_mut().insert(key)
+                self.keep_limit(cx, key.len() + SEGMENT_BYTES, &log)?;
+                self.insert(key)
             }
         };
         self.set(cx, slot, timestamp, |now| match (now.as_mut(), value) {
@@ -83,13 +88,22 @@ impl<V: Codec> KeyValue<V> {
     pub(crate) fn pop_dirty(&self) -> Option<u32> {
         let mut overlay = self.overlay.borrow_mut();
         let slot = overlay.core().oldest_dirty()?;
-        overlay.core_mut().set_state(slot, State::Pending);
+        self.pass(&mut overlay, slot);
         Some(slot)
     }
 
     /// Takes this entry to be forwarded: caching is off.
     pub(crate) fn take(&self, slot: u32) {
-        self.overlay.borrow_mut().core_mut().set_state(slot, State::Pending);
+        self.pass(&mut self.overlay.borrow_mut(), slot);
+    }
+
+    /// The entry goes from the cache to the store, whose stream time it may advance.
+    fn pass(&self, overlay: &mut Overlay<V::Owned>, slot: u32) {
+        overlay.core_mut().set_state(slot, State::Pending);
+        if self.times.is_some() {
+            let core = overlay.core();
+            self.observe(core.partition(slot), self.kind.time_of(core.key(slot)));
+        }
     }
 
     /// Writes an entry to the changelog and hands it, in its own context, to `forward`. A key that came and went since
@@ -107,7 +121,7 @@ impl<V: Codec> KeyValue<V> {
         // A tombstone in the changelog has the time of the record that made it; downstream, a cached one has too.
         let logged_at = if value.is_some() { core.timestamp(slot) } else { stamp.timestamp };
         let timestamp = if self.cached { logged_at } else { core.timestamp(slot) };
-        let user_key = key.get(PREFIX_BYTES..).unwrap_or_default();
+        let user_key = key.get(self.lead()..).unwrap_or_default();
         cx.fault.at_partition(partition);
         if self.logged {
             self.changelog(cx, partition, user_key, value.map(V::view), logged_at)?;
@@ -132,7 +146,7 @@ impl<V: Codec> KeyValue<V> {
         let core = overlay.core();
         let (key, partition) = (core.key(slot), core.partition(slot));
         cx.fault.at_partition(partition);
-        let key = key.get(PREFIX_BYTES..).unwrap_or_default();
+        let key = key.get(self.lead()..).unwrap_or_default();
         self.changelog(cx, partition, key, overlay.value(slot).map(V::view), core.timestamp(slot))
     }
 

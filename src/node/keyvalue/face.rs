@@ -1,11 +1,12 @@
 //! The store as the thread sees it.
 use super::KeyValue;
 use crate::base::id::StoreId;
-use crate::codec::Codec;
+use crate::codec::{Codec, Scratch};
 use crate::node::cx::Cx;
 use crate::node::edge::Drain;
-use crate::node::fault::Fault;
+use crate::node::fault::{Fault, FaultCell, Flow};
 use crate::node::state::{Collected, StateStore};
+use crate::store::backend::Order;
 use crate::store::batch::StoreBatch;
 use crate::store::error::StoreError;
 use crate::store::kind::Layout;
@@ -37,7 +38,7 @@ impl<V: Codec> StateStore for KeyValue<V> {
                     encoded.clear();
                     self.codec.encode(V::view(value), &mut encoded);
                     let timestamp = overlay.core().timestamp(slot).to_be_bytes();
-                    let timestamp: &[u8] = if self.layout == Layout::Plain { &[] } else { &timestamp };
+                    let timestamp: &[u8] = if self.kind.layout == Layout::Plain { &[] } else { &timestamp };
                     into.put_parts(self.id, [key, &[]], [timestamp, encoded.bytes()])
                 }
             };
@@ -73,6 +74,34 @@ impl<V: Codec> StateStore for KeyValue<V> {
             freed = before - overlay.core().footprint();
         }
         freed
+    }
+
+    fn stream_time(&self, partition: u32) -> Option<i64> {
+        self.known_time(partition)
+    }
+
+    fn expire(&self, partition: u32) -> Result<(), StoreError> {
+        self.delete_expired(partition)
+    }
+
+    fn read(&self, fault: &FaultCell, key: &[u8], into: &mut Scratch) -> Result<Option<i64>, Fault> {
+        let mut read = |found: Option<(V::View<'_>, i64)>| {
+            into.clear();
+            found.map(|(value, timestamp)| {
+                self.codec.encode(value, into);
+                timestamp
+            })
+        };
+        self.with_row(key, |row| self.get_row(fault, row, &mut read))
+    }
+
+    fn rows(&self, fault: &FaultCell, partition: u32, visit: &mut dyn FnMut(&[u8], &[u8], i64) -> bool) -> Flow {
+        let mut encoded = Scratch::with_limit(usize::MAX);
+        self.all(fault, partition, Order::Forward, &mut |key, value, timestamp| {
+            encoded.clear();
+            self.codec.encode(value, &mut encoded);
+            Ok(visit(key, encoded.bytes(), timestamp))
+        })
     }
 
     fn needs_commit(&self) -> bool {

@@ -1,42 +1,101 @@
-//! Rows of a range: the overlay's entries over the backend's rows, in the order of their keys.
+//! Rows of a range: the overlay's entries over the backend's rows, in the order in which they lie.
 use super::KeyValue;
-use crate::codec::Codec;
+use super::select::Keys;
+use crate::codec::{Codec, Schema};
 use crate::node::cx::Cx;
-use crate::node::fault::{Fault, Flow};
+use crate::node::fault::{Fault, FaultCell, Flow};
 use crate::store::backend::Order;
+use crate::store::offset::{PREFIX_BYTES, partition_end, partition_prefix};
 use crate::store::overlay::Overlay;
 
-/// Looks at a row (key with the partition, value, timestamp) and answers whether to go on.
-pub(crate) type Visit<'v, V> =
-    &'v mut dyn for<'a> FnMut(&'a [u8], <V as crate::codec::Schema>::View<'a>, i64) -> Result<bool, Fault>;
+/// Looks at a row (the store's key without the partition, value, timestamp) and answers whether to go on.
+pub(crate) type Visit<'v, V> = &'v mut dyn for<'a> FnMut(&'a [u8], <V as Schema>::View<'a>, i64) -> Result<bool, Fault>;
+
+/// Where to look.
+pub(super) struct Span<'s> {
+    /// Of the overlay: keys as they lie, the end excluded.
+    pub(super) entries: [&'s [u8]; 2],
+    /// Of the backend: gives the next range, in order; false when there is none.
+    pub(super) ranges: &'s mut dyn FnMut(&mut [Vec<u8>; 2]) -> bool,
+    /// Whether a row is wanted, by its store's key; `true` for one of the overlay.
+    pub(super) accepts: &'s dyn Fn(&[u8], bool) -> bool,
+}
 
 impl<V: Codec> KeyValue<V> {
-    /// Visits the rows with `from` ≤ key < `to` (partition included) in this order, until the visitor answers false.
-    /// The visitor may read this store, not change it.
+    /// Visits the rows with `from` ≤ key < `to` (both with the partition) in this order, until the visitor answers
+    /// false. The visitor may read this store, not change it.
     pub(crate) fn scan(&self, cx: &Cx<'_>, from: &[u8], to: &[u8], order: Order, visit: Visit<'_, V>) -> Flow {
         if from >= to {
             return Ok(());
         }
+        if self.times.is_none() {
+            let mut ranges = once(from, to);
+            let span = Span { entries: [from, to], ranges: &mut ranges, accepts: &|_, _| true };
+            return self.visit(cx.fault, span, order, visit);
+        }
+        // Rows lie in segments: all of the partition is looked through.
+        let partition = from.first_chunk::<PREFIX_BYTES>().map_or(0, |prefix| u32::from_be_bytes(*prefix));
+        let (begin, end) = (partition_prefix(partition), partition_end(partition));
+        let oldest = self.oldest(cx.fault, partition)?;
+        let rest = |key: &[u8]| key.get(PREFIX_BYTES..).map(<[u8]>::to_vec).unwrap_or_default();
+        let (low, high) = (rest(from), rest(to));
+        let has_high = to.starts_with(&begin);
+        let accepts = |key: &[u8], is_entry: bool| {
+            let is_seen = is_entry && self.cached || self.kind.time_of(key) >= oldest;
+            is_seen && key >= low.as_slice() && (!has_high || key < high.as_slice())
+        };
+        let mut ranges = once(&begin, &end);
+        self.visit(cx.fault, Span { entries: [&begin, &end], ranges: &mut ranges, accepts: &accepts }, order, visit)
+    }
+
+    /// Visits all rows of a partition.
+    pub(crate) fn all(&self, fault: &FaultCell, partition: u32, order: Order, visit: Visit<'_, V>) -> Flow {
+        if self.times.is_some() {
+            return self.fetch(fault, partition, Keys::ALL, [0, i64::MAX], order, visit);
+        }
+        let (from, to) = (partition_prefix(partition), partition_end(partition));
+        let mut ranges = once(&from, &to);
+        let span = Span { entries: [&from, &to], ranges: &mut ranges, accepts: &|_, _| true };
+        self.visit(fault, span, order, visit)
+    }
+
+    pub(super) fn visit(&self, fault: &FaultCell, span: Span<'_>, order: Order, visit: Visit<'_, V>) -> Flow {
         let overlay = self.overlay.borrow();
         // Taken and put back: the visitor may come here again.
-        let mut slots = self.found.take();
-        overlay.core().in_range(from, to, &mut slots);
+        let (mut slots, mut bounds) = (self.found.take(), self.bounds.take());
+        overlay.core().in_range(span.entries[0], span.entries[1], &mut slots);
         if order == Order::Reverse {
             slots.reverse();
         }
-        let mut merge = Merge { store: self, overlay: &overlay, slots: &slots, order, visit };
+        let accepts = span.accepts;
+        let mut merge = Merge { store: self, overlay: &overlay, slots: &slots, order, accepts, visit };
         let mut ended = Ok(true);
-        let mut row = |key: &[u8], row: &[u8]| {
-            ended = merge.row(cx, key, row);
-            matches!(ended, Ok(true))
-        };
-        let read = self.backend.scan(self.id, from, to, order, &mut row);
-        if let (Ok(()), Ok(true)) = (&read, ended) {
+        let mut read = Ok(());
+        while read.is_ok() && ended == Ok(true) && (span.ranges)(&mut bounds) {
+            let mut row = |key: &[u8], row: &[u8]| {
+                ended = merge.row(fault, key, row);
+                ended == Ok(true)
+            };
+            read = self.backend.scan(self.id, &bounds[0], &bounds[1], order, &mut row);
+        }
+        if read.is_ok() && ended == Ok(true) {
             ended = merge.rest();
         }
-        *self.found.borrow_mut() = slots;
-        read.map_err(|error| self.park(cx.fault, error))?;
+        (*self.found.borrow_mut(), *self.bounds.borrow_mut()) = (slots, bounds);
+        read.map_err(|error| self.park(fault, error))?;
         ended.map(drop)
+    }
+}
+
+/// One range.
+pub(super) fn once<'r>(from: &'r [u8], to: &'r [u8]) -> impl FnMut(&mut [Vec<u8>; 2]) -> bool + 'r {
+    let mut is_given = false;
+    move |bounds| {
+        for (bound, bytes) in bounds.iter_mut().zip([from, to]) {
+            bound.clear();
+            bound.extend_from_slice(bytes);
+        }
+        !std::mem::replace(&mut is_given, true)
     }
 }
 
@@ -46,12 +105,17 @@ struct Merge<'m, 'v, V: Codec> {
     /// The overlay's entries that have not been visited.
     slots: &'m [u32],
     order: Order,
+    accepts: &'m dyn Fn(&[u8], bool) -> bool,
     visit: Visit<'v, V>,
 }
 
 impl<V: Codec> Merge<'_, '_, V> {
     /// A row of the backend: visited behind the entries that come before it, unless there is an entry for its key.
-    fn row(&mut self, cx: &Cx<'_>, key: &[u8], row: &[u8]) -> Result<bool, Fault> {
+    fn row(&mut self, fault: &FaultCell, key: &[u8], row: &[u8]) -> Result<bool, Fault> {
+        let user = key.get(self.store.lead()..).unwrap_or_default();
+        if !(self.accepts)(user, false) {
+            return Ok(true);
+        }
         while let Some((&slot, rest)) = self.slots.split_first() {
             let entry = self.overlay.core().key(slot);
             let is_before = if self.order == Order::Forward { entry < key } else { entry > key };
@@ -66,8 +130,8 @@ impl<V: Codec> Merge<'_, '_, V> {
         }
         let (timestamp, bytes) = self.store.split(row);
         match self.store.codec.decode(bytes) {
-            Ok(out) => (self.visit)(key, V::lend(&out), timestamp),
-            Err(error) => Err(self.store.unreadable(cx.fault, error)),
+            Ok(out) => (self.visit)(user, V::lend(&out), timestamp),
+            Err(error) => Err(self.store.unreadable(fault, error)),
         }
     }
 
@@ -84,6 +148,10 @@ impl<V: Codec> Merge<'_, '_, V> {
     /// An entry without a value hides its key.
     fn entry(&mut self, slot: u32) -> Result<bool, Fault> {
         let Some(value) = self.overlay.value(slot) else { return Ok(true) };
-        (self.visit)(self.overlay.core().key(slot), V::view(value), self.store.timestamp(self.overlay, slot))
+        let key = self.overlay.core().key(slot).get(self.store.lead()..).unwrap_or_default();
+        if !(self.accepts)(key, true) {
+            return Ok(true);
+        }
+        (self.visit)(key, V::view(value), self.store.timestamp(self.overlay, slot))
     }
 }

@@ -142,7 +142,7 @@ pub(crate) struct Core {
     free: List,
     /// Least recently used first.
     clean: List,
-    /// In the order of the first change.
+    /// In the order of the last change, as in Kafka Streams' cache.
     dirty: List,
     /// Bytes of the typed columns per slot.
     column_bytes: usize,
@@ -333,11 +333,13 @@ impl Core {
         }
     }
 
-    /// Keeps the context of a change and puts the entry at the end of the dirty ones, if it is not among them.
+    /// Keeps the context of a change and puts the entry at the end of the dirty ones.
     pub(crate) fn set_dirty(&mut self, slot: u32, stamp: &Stamp<'_>, existed: bool) {
         if self.slots.at(slot).state != State::Dirty {
             self.set_state(slot, State::Dirty);
             self.slots.at_mut(slot).existed = existed;
+        } else if self.dirty.newest() != Some(slot) {
+            self.set_state(slot, State::Dirty);
         }
         self.stamp(slot, stamp);
     }

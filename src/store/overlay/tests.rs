@@ -26,12 +26,12 @@ fn dirty_keys(overlay: &mut Overlay<String>) -> Vec<String> {
 }
 
 #[test]
-fn dirty_entries_keep_the_order_of_their_first_change() {
+fn dirty_entries_keep_the_order_of_their_last_change() {
     let mut overlay = Overlay::new(1 << 20, false, String::capacity);
     for word in ["b", "a", "c", "a", "b"] {
         put(&mut overlay, &key(0, word), word);
     }
-    assert_eq!(dirty_keys(&mut overlay), ["b", "a", "c"]);
+    assert_eq!(dirty_keys(&mut overlay), ["c", "a", "b"]);
     put(&mut overlay, &key(0, "c"), "again");
     put(&mut overlay, &key(0, "b"), "again");
     assert_eq!(dirty_keys(&mut overlay), ["c", "b"]);
