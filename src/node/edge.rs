@@ -64,7 +64,7 @@ pub(crate) trait Source {
 
 /// A store's node whose forwards wait for the commit.
 pub(crate) trait Drain {
-    /// Writes to the changelog and forwards the store's oldest dirty entry (in the order of their last changes), in the context of that
-    /// entry and of its partition. False when none is dirty.
+    /// Writes to the changelog and forwards the store's oldest dirty entry (in the order of their last changes), in the
+    /// context of that entry and of its partition. False when none is dirty.
     fn drain_one(&self, cx: &Cx<'_>) -> Result<bool, Fault>;
 }

@@ -185,14 +185,14 @@ impl<'t> Wiring<'t> {
 
     /// A store without a topology, and what the thread sees of it.
     #[cfg(test)]
-    pub(crate) fn store_alone<T: Clone + 'static>(part: StorePart, settings: &WireSettings<'_>) -> (T, Wired) {
+    pub(crate) fn store_alone<T: Clone + 'static>(part: StorePart, settings: &WireSettings<'_>) -> Option<(T, Wired)> {
         let blueprint = Blueprint { stores: vec![part], ..Blueprint::default() };
         let stores = vec![None];
         let (made, drains, per_task) = (Vec::new(), Vec::new(), Vec::new());
         let mut wiring = Wiring { blueprint: &blueprint, settings, made, stores, drains, per_task };
-        let store = wiring.store::<T>(StoreId(0)).unwrap();
+        let store = wiring.store::<T>(StoreId(0)).ok()?;
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
-        (store, Wired { sources: Vec::new(), drains: wiring.drains, stores, per_task: wiring.per_task })
+        Some((store, Wired { sources: Vec::new(), drains: wiring.drains, stores, per_task: wiring.per_task }))
     }
 
     fn part(&self, id: NodeId) -> Result<&'t Part, WiringError> {

@@ -49,7 +49,7 @@ impl Bench {
         };
         let make = make_store(Utf8, kind);
         let part = StorePart { make, name: "s".to_owned(), cached, logged: true, writer: None };
-        let (store, wired) = Wiring::store_alone(part, &settings);
+        let (store, wired) = Wiring::store_alone(part, &settings).unwrap();
         Self { store, wired, backend, log: Log::default(), arena: Arena::new(4096), fault: FaultCell::new() }
     }
 
