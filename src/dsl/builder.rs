@@ -26,7 +26,7 @@ use std::any::TypeId;
 /// ```
 #[derive(Default)]
 pub struct StreamsBuilder {
-    shelf: Shelf,
+    pub(super) shelf: Shelf,
 }
 
 mod sealed {

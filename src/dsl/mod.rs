@@ -9,6 +9,8 @@ mod consumed;
 mod grouped;
 mod kstream;
 mod ktable;
+mod ktable_source;
+mod ktable_values;
 mod options;
 mod repartition;
 mod stateless;

@@ -35,6 +35,9 @@ pub(crate) struct Cx<'a> {
     pub(crate) stream_time: i64,
     /// Wall time of this turn, milliseconds since the epoch.
     pub(crate) now_ms: i64,
+    /// Whether the table update on its way is the latest of its key: false only below a versioned table.
+    #[allow(dead_code)] // for versioned tables
+    pub(crate) latest: bool,
 }
 
 impl<'a> Cx<'a> {
@@ -47,7 +50,14 @@ impl<'a> Cx<'a> {
             timestamp: -1,
             headers: RawHeaders::EMPTY,
         };
-        Self { arena, task, source, port, fault, stream_time: -1, now_ms }
+        Self { arena, task, source, port, fault, stream_time: -1, now_ms, latest: true }
+    }
+
+    /// The same step for a record whose timestamp is this one.
+    #[inline]
+    #[allow(dead_code)] // for the joins to come
+    pub(crate) fn stamped(&self, timestamp: i64) -> Self {
+        Cx { source: RecordContext { timestamp, ..self.source }, ..*self }
     }
 
     /// The same step in the context of another record and task of the subtopology.
@@ -63,6 +73,7 @@ impl<'a> Cx<'a> {
             fault: self.fault,
             stream_time: self.stream_time,
             now_ms: self.now_ms,
+            latest: true,
         }
     }
 }

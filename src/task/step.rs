@@ -163,6 +163,7 @@ impl Task {
             fault: env.fault,
             stream_time: self.group.stream_time(),
             now_ms: env.now_ms,
+            latest: true,
         };
         let raw = RawRecord { key: record.key, value: record.value, timestamp };
         source.feed(&cx, &raw)

@@ -9,6 +9,7 @@ use super::names::{Names, check_name};
 use super::repartition::Repartition;
 use super::self_join::StreamJoin;
 use super::spec::{NodeKind, OffsetReset, RepartitionSpec, SinkSpec, SourceSpec, StoreSpec, TimestampPolicy};
+use super::tables::Tables;
 use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
 use crate::node::{MakeStore, TopicName};
 use std::any::TypeId;
@@ -17,6 +18,7 @@ use std::any::TypeId;
 #[derive(Default)]
 pub(crate) struct Graph {
     pub(crate) names: Names,
+    pub(super) tables: Tables,
     pub(super) nodes: Vec<Draft>,
     pub(super) sources: Vec<SourceSpec>,
     pub(super) sinks: Vec<SinkSpec>,
@@ -105,7 +107,6 @@ impl Graph {
     }
 
     /// What the store holds is what this source node reads: the topic can serve as its changelog.
-    #[allow(dead_code)] // for tables read from topics
     pub(crate) fn set_table_source(&mut self, store: StoreId, source: NodeId) {
         self.table_sources.push((store, source));
     }
@@ -137,7 +138,6 @@ impl Graph {
     }
 
     /// Gives a node a store after the fact: tables get theirs when somebody needs it.
-    #[allow(dead_code)] // for tables that are materialized late
     pub(crate) fn connect_store(&mut self, node: NodeId, store: StoreId) {
         let Some(draft) = self.nodes.get_mut(node.index()).filter(|draft| !draft.stores.contains(&store)) else {
             return;
@@ -227,8 +227,12 @@ impl Graph {
         self.node(node).map(|draft| draft.name.clone()).unwrap_or_default()
     }
 
+    /// Whether the node sends old values.
+    pub(super) fn sends_old(&self, node: NodeId) -> bool {
+        self.node(node).is_some_and(|draft| draft.sends_old)
+    }
+
     /// Something below this node needs the old values of its updates.
-    #[allow(dead_code)] // for the operators on tables
     pub(crate) fn send_old(&mut self, node: NodeId) {
         if let Some(draft) = self.nodes.get_mut(node.index()) {
             draft.sends_old = true;

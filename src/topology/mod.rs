@@ -15,6 +15,8 @@ mod optimise;
 mod repartition;
 mod self_join;
 mod spec;
+#[allow(dead_code)] // for the joins to come
+mod tables;
 mod timestamp;
 #[allow(clippy::module_inception)] // one noun a file; the room has the same one
 mod topology;
@@ -30,5 +32,6 @@ pub(crate) use repartition::{Movable, Repartition};
 pub(crate) use self_join::StreamJoin;
 pub use spec::{OffsetReset, TimestampPolicy};
 pub(crate) use spec::{RepartitionSpec, StoreSpec, Subtopology};
+pub(crate) use tables::{LateStore, TableKind};
 pub(crate) use timestamp::Stamped;
 pub use topology::Topology;

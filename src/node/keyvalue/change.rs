@@ -62,6 +62,12 @@ impl<V: Codec> KeyValue<V> {
         }
     }
 
+    /// The timestamp of an entry's value, if it has one.
+    pub(crate) fn time_of(&self, slot: u32) -> Option<i64> {
+        let overlay = self.overlay.borrow();
+        overlay.value(slot).map(|_| overlay.core().timestamp(slot))
+    }
+
     /// Sets a key's value, or deletes it, in a store whose changes nobody forwards: into the changelog at once, or with
     /// the commit when it is cached. The timestamp is the value's; a deletion's is the changelog record's.
     pub(crate) fn put(&self, cx: &Cx<'_>, key: &[u8], value: Option<V::View<'_>>, timestamp: i64) -> Flow {
@@ -130,7 +136,7 @@ impl<V: Codec> KeyValue<V> {
             topic: stamp.topic,
             partition,
             offset: stamp.offset,
-            timestamp: stamp.timestamp,
+            timestamp,
             headers: RawHeaders::parse(stamp.headers).unwrap_or(RawHeaders::EMPTY),
         };
         let entry = Entry { key: user_key, new: value.map(V::view), old: overlay.old(slot).map(V::view), timestamp };

@@ -15,6 +15,9 @@ mod reduce;
 mod select_key;
 mod sink;
 mod source;
+mod table_filter;
+mod table_map_values;
+mod table_source;
 mod to_stream;
 mod try_map_values;
 
@@ -35,5 +38,8 @@ pub(crate) use reduce::Reduce;
 pub(crate) use select_key::SelectKey;
 pub(crate) use sink::{NotNullKey, Sink};
 pub(crate) use source::SourceNode;
+pub(crate) use table_filter::{FilterGetter, TableFilter};
+pub(crate) use table_map_values::{MapValuesGetter, TableMapValues};
+pub(crate) use table_source::{StreamToTable, TableSource};
 pub(crate) use to_stream::ToStream;
 pub(crate) use try_map_values::TryMapValues;
