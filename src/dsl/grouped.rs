@@ -57,6 +57,15 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     /// counts.to_stream().to("click-counts");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// A record with a null key or value is dropped and counted.
+    /// # Late
+    /// A late record changes the value as any other; the entry's timestamp is the highest so far.
+    /// # Stores
+    /// One timestamped key-value store with a changelog; a repartition topic before it if the key was changed.
+    /// # Java
+    /// `KGroupedStream.count(materialized)`
     pub fn count(&self, materialized: Materialized) -> KTable<K, I64> {
         if materialized.name.is_none() {
             // Kafka Streams generates a name that it does not use.
@@ -80,6 +89,15 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     ///     .to("sums");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// A record with a null key or value is dropped and counted. A null that the closure makes deletes the key.
+    /// # Late
+    /// A late record changes the value as any other; the entry's timestamp is the highest so far.
+    /// # Stores
+    /// One timestamped key-value store with a changelog; a repartition topic before it if the key was changed.
+    /// # Java
+    /// `KGroupedStream.reduce(reducer, materialized)`; the first argument is changed in place instead of answered.
     pub fn reduce(
         &self,
         materialized: Materialized,
@@ -105,6 +123,16 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     ///     .to("lists");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// A record with a null key or value is dropped and counted. A null that the closure makes deletes the key.
+    /// # Late
+    /// A late record changes the value as any other; the entry's timestamp is the highest so far.
+    /// # Stores
+    /// One timestamped key-value store with a changelog; a repartition topic before it if the key was changed.
+    /// # Java
+    /// `KGroupedStream.aggregate(initializer, aggregator, materialized)`; the aggregate is changed in place instead of
+    /// answered.
     pub fn aggregate<A: Codec>(
         &self,
         to: A,
