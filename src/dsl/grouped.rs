@@ -5,7 +5,8 @@ use super::options::Materialized;
 use super::repartition::add_repartition;
 use crate::codec::{Change, Codec, I64, Scratch};
 use crate::node::ops::{Aggregate, Fold, FromInit, Reduce};
-use crate::node::{Drain, Fn2, Fn3, KeyValue, Make, Node, make_key_value};
+use crate::node::{Drain, Fn2, Fn3, KeyValue, Make, Node, make_store};
+use crate::store::kind::Layout;
 use crate::topology::{NewNode, Port, StoreSpec};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -170,6 +171,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
         fold: impl Fold<K, V, A> + Clone + Send + Sync + 'static,
     ) -> KTable<K, A> {
         let shelf = &self.stream.shelf;
+        let kind = materialized.place(Layout::Timestamped);
         let (store_name, node_name) = {
             let names = &mut shelf.borrow_mut().names;
             (materialized.name.unwrap_or_else(|| names.store(prefix)), names.processor(prefix))
@@ -183,7 +185,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
             topic_configs: materialized.topic_configs,
             nodes: Vec::new(),
         };
-        let store = graph.add_store(spec, make_key_value(value.clone()));
+        let store = graph.add_store(spec, make_store(value.clone(), kind));
         let key = self.stream.key.clone();
         let make: Make = Box::new(move |w, id| {
             let node = Rc::new(Aggregate::<K, V, A, _> {
