@@ -21,7 +21,7 @@ TEST = ./native/packages.sh build ssl test; $(NATIVE)
 # Apache Kafka's jars, for what runs against a real broker; without them those tests are loudly skipped.
 KAFKA = if jars="$$(./native/kafka.sh)"; then export PLIMSOLL_KAFKA="$$jars"; fi
 
-.PHONY: help demo test test-long sim wire-diff wire-faults bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
+.PHONY: help demo test test-long conformance sim wire-diff wire-faults bench bench-peer bench-latency alloc-bench fuzz-smoke lint doc fmt
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-14s %s\n", $$1, $$2 }'
@@ -39,6 +39,12 @@ test-long: ## one long case: CASE=name (without it: the list of cases)
 	@$(TEST)
 	$(KAFKA)
 	./tests/long.sh $(CASE)
+
+conformance: ## scenarios against Apache Kafka's own answers: SEEDS=FIRST:COUNT (GENERATOR=handed for generate.py's) or FILES=a.json
+	@$(TEST)
+	$(KAFKA)
+	cargo test --quiet --test conformance -- $(if $(FILES),--files $(FILES),--seeds $(or $(SEEDS),0:300)) \
+	  $(if $(GENERATOR),--generator $(GENERATOR))
 
 sim: ## fetcher and sender over a simulated network and brokers: SEEDS=0:2000 (first:count, or one seed)
 	@$(BUILD)

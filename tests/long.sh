@@ -6,10 +6,11 @@ cd "$(dirname "$0")/.." || exit 1
 
 list() {
   cat <<'LIST'
-line      4,000,000 records against a real broker in a container hardly larger than the line
-faults    the tests of killed processes and brokers, again and again for eight minutes
-drift     100,000,000 allocations on one thread freed on another: no byte is lost
-fuzz      each fuzz target for four minutes
+line        4,000,000 records against a real broker in a container hardly larger than the line
+faults      the tests of killed processes and brokers, again and again for eight minutes
+conformance 5,000 scenarios of each generator, or SEEDS=FIRST:COUNT, against Apache Kafka's own answers
+drift       100,000,000 allocations on one thread freed on another: no byte is lost
+fuzz        each fuzz target for four minutes
 LIST
 }
 repeat() { # MINUTES COMMAND…: until the time is over or it fails
@@ -22,7 +23,15 @@ repeat() { # MINUTES COMMAND…: until the time is over or it fails
   echo "$rounds rounds"
 }
 
+conformance() {
+  local generator
+  for generator in handed wide; do
+    cargo test --quiet --test conformance -- --seeds "${SEEDS:-0:5000}" --generator "$generator" || return 1
+  done
+}
+
 case "${1:-}" in
+  conformance) command=(conformance) ;;
   line) command=(cargo test --release --test line -- --long) ;;
   faults) command=(repeat 8 cargo test --quiet --test faults) ;;
   drift) command=(cargo test --release -p plimsoll-alloc --test drift -- --ignored --test-threads=1 a_hundred_million) ;;

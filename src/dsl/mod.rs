@@ -14,6 +14,7 @@ mod ktable_values;
 mod options;
 mod repartition;
 mod stateless;
+mod to_stream_as;
 
 pub use branch::Split;
 pub use builder::{StreamsBuilder, Topics};

@@ -41,5 +41,5 @@ pub(crate) use source::SourceNode;
 pub(crate) use table_filter::{FilterGetter, TableFilter};
 pub(crate) use table_map_values::{MapValuesGetter, TableMapValues};
 pub(crate) use table_source::{StreamToTable, TableSource};
-pub(crate) use to_stream::ToStream;
+pub(crate) use to_stream::{ToStream, ToStreamAs};
 pub(crate) use try_map_values::TryMapValues;

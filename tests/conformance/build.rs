@@ -1,0 +1,76 @@
+//! Builds the topology of a scenario with the library's DSL, node by node.
+use super::datum::Kind;
+use super::handle::{Handle, Made, Node, Stop};
+use super::{streams, tables};
+use plimsoll::prelude::*;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// How a sink is to be read, and whether Kafka Streams could have written it.
+#[derive(Clone, Copy)]
+pub struct SinkKinds {
+    pub key: Kind,
+    pub value: Kind,
+    /// Whether key and value have these kinds: otherwise Java throws a `ClassCastException` at the first record.
+    pub fits: (bool, bool),
+}
+
+/// A scenario's topology.
+pub struct Built {
+    pub topology: Topology,
+    pub sinks: BTreeMap<String, SinkKinds>,
+}
+
+/// A topology being built.
+pub struct Building {
+    pub builder: StreamsBuilder,
+    pub handles: HashMap<String, Handle>,
+    pub sinks: BTreeMap<String, SinkKinds>,
+}
+
+impl Building {
+    pub fn handle(&self, node: Node<'_>, field: &str) -> Result<Handle, Stop> {
+        let id = node.text(field).unwrap_or_default();
+        self.handles.get(id).cloned().ok_or_else(|| Stop::Refused(format!("no node {id}")))
+    }
+
+    fn add(&mut self, node: Node<'_>) -> Result<(), Stop> {
+        let made = match node.op() {
+            "branch" => {
+                let made = streams::branch(self, node)?;
+                self.handles.extend(made);
+                return Ok(());
+            }
+            "to" => return streams::sink(self, node),
+            op => self.operator(op, node)?,
+        };
+        self.handles.insert(node.id().to_owned(), made);
+        Ok(())
+    }
+
+    fn operator(&self, op: &str, node: Node<'_>) -> Made {
+        let of = self.handle(node, "of");
+        let on_table = of.as_ref().is_ok_and(Handle::is_table);
+        match op {
+            "stream" => streams::source(self, node),
+            "table" => tables::source(self, node),
+            "to_table" => tables::to_table(self, node),
+            "filter" | "filter_not" | "map_values" | "group_by" if on_table => tables::operator(self, node),
+            "filter" | "filter_not" | "map_values" | "select_key" | "flat_map_values" | "flat_map" | "peek" | "map"
+            | "merge" | "repartition" | "group_by_key" | "group_by" => streams::operator(self, node),
+            "count" | "reduce" | "aggregate" => tables::aggregation(self, node),
+            "to_stream" => tables::to_stream(self, node),
+            _ => node.not_yet(),
+        }
+    }
+}
+
+/// Builds it.
+pub fn build(scenario: &Value) -> Result<Built, Stop> {
+    let mut building = Building { builder: StreamsBuilder::new(), handles: HashMap::new(), sinks: BTreeMap::new() };
+    for node in scenario["topology"].as_array().into_iter().flatten() {
+        building.add(Node(node))?;
+    }
+    let topology = building.builder.build().map_err(|error| Stop::Refused(error.to_string()))?;
+    Ok(Built { topology, sinks: building.sinks })
+}
