@@ -74,12 +74,12 @@ fn words_are_counted_logged_and_kept() {
 }
 
 #[test]
-fn with_caching_a_key_goes_on_once_a_commit_and_in_the_order_of_first_changes() {
+fn with_caching_a_key_goes_on_once_a_commit_and_in_the_order_of_last_changes() {
     let driver = Driver::options().commit_each(false).build(&word_count(Materialized::new())).unwrap();
     driver.input("lines", Utf8, Utf8).pipe_value("b a c a b b").unwrap();
     assert_eq!(counts(&driver), "");
     driver.commit().unwrap();
-    assert_eq!(counts(&driver), "b3 a2 c1");
+    assert_eq!(counts(&driver), "c1 a2 b3");
     driver.input("lines", Utf8, Utf8).pipe_value("c b").unwrap();
     driver.commit().unwrap();
     assert_eq!(counts(&driver), "c2 b4");

@@ -14,7 +14,6 @@ use crate::wire::message::ApiKey;
 
 /// What Kafka Streams adds to a windowed store's retention in its changelog, in milliseconds
 /// (`windowstore.changelog.additional.retention.ms`).
-#[allow(dead_code)] // for windows and versioned stores
 pub(crate) const ADDITIONAL_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -39,7 +38,6 @@ impl InternalTopic {
     }
 
     /// Changelog of a window or session store that keeps records so long, in milliseconds.
-    #[allow(dead_code)] // for windows and versioned stores
     pub(crate) fn windowed_changelog(
         name: String,
         partitions: u32,
@@ -51,7 +49,6 @@ impl InternalTopic {
     }
 
     /// Changelog of a versioned store that keeps a history so long, in milliseconds.
-    #[allow(dead_code)] // for windows and versioned stores
     pub(crate) fn versioned_changelog(
         name: String,
         partitions: u32,

@@ -36,6 +36,25 @@ impl<K: Schema, V: Schema> fmt::Debug for Split<K, V> {
 
 impl<K: Schema, V: Schema> KStream<K, V> {
     /// Begins to split the stream. Records that no branch takes are dropped.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let mut split = builder.stream("numbers", Consumed::with(Utf8, I64)).split();
+    /// split.branch(|_, n| n < 10).to("small");
+    /// split.default_branch().to("large");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.split()`; each branch answers its stream at once instead of in a map.
     pub fn split(&self) -> Split<K, V> {
         self.split_as(None)
     }
@@ -80,6 +99,15 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     /// odd.to("odd");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.split().branch(predicate).defaultBranch()`
     pub fn branch(&self, f: impl for<'a> Fn2<K::View<'a>, V::View<'a>, bool>) -> (Self, Self) {
         let mut split = self.split();
         let matched = split.branch(f);

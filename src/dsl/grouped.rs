@@ -5,7 +5,8 @@ use super::options::Materialized;
 use super::repartition::add_repartition;
 use crate::codec::{Change, Codec, I64, Scratch};
 use crate::node::ops::{Aggregate, Fold, FromInit, Reduce};
-use crate::node::{Drain, Fn2, Fn3, KeyValue, Make, Node, make_key_value};
+use crate::node::{Drain, Fn2, Fn3, KeyValue, Make, Node, make_store};
+use crate::store::kind::Layout;
 use crate::topology::{NewNode, Port, StoreSpec};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -57,6 +58,15 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     /// counts.to_stream().to("click-counts");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// A record with a null key or value is dropped and counted.
+    /// # Late
+    /// A late record changes the value as any other; the entry's timestamp is the highest so far.
+    /// # Stores
+    /// One timestamped key-value store with a changelog; a repartition topic before it if the key was changed.
+    /// # Java
+    /// `KGroupedStream.count(materialized)`
     pub fn count(&self, materialized: Materialized) -> KTable<K, I64> {
         if materialized.name.is_none() {
             // Kafka Streams generates a name that it does not use.
@@ -80,6 +90,15 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     ///     .to("sums");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// A record with a null key or value is dropped and counted. A null that the closure makes deletes the key.
+    /// # Late
+    /// A late record changes the value as any other; the entry's timestamp is the highest so far.
+    /// # Stores
+    /// One timestamped key-value store with a changelog; a repartition topic before it if the key was changed.
+    /// # Java
+    /// `KGroupedStream.reduce(reducer, materialized)`; the first argument is changed in place instead of answered.
     pub fn reduce(
         &self,
         materialized: Materialized,
@@ -105,6 +124,16 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     ///     .to("lists");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// A record with a null key or value is dropped and counted. A null that the closure makes deletes the key.
+    /// # Late
+    /// A late record changes the value as any other; the entry's timestamp is the highest so far.
+    /// # Stores
+    /// One timestamped key-value store with a changelog; a repartition topic before it if the key was changed.
+    /// # Java
+    /// `KGroupedStream.aggregate(initializer, aggregator, materialized)`; the aggregate is changed in place instead of
+    /// answered.
     pub fn aggregate<A: Codec>(
         &self,
         to: A,
@@ -142,6 +171,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
         fold: impl Fold<K, V, A> + Clone + Send + Sync + 'static,
     ) -> KTable<K, A> {
         let shelf = &self.stream.shelf;
+        let kind = materialized.place(Layout::Timestamped);
         let (store_name, node_name) = {
             let names = &mut shelf.borrow_mut().names;
             (materialized.name.unwrap_or_else(|| names.store(prefix)), names.processor(prefix))
@@ -155,7 +185,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
             topic_configs: materialized.topic_configs,
             nodes: Vec::new(),
         };
-        let store = graph.add_store(spec, make_key_value(value.clone()));
+        let store = graph.add_store(spec, make_store(value.clone(), kind));
         let key = self.stream.key.clone();
         let make: Make = Box::new(move |w, id| {
             let node = Rc::new(Aggregate::<K, V, A, _> {

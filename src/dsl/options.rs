@@ -1,4 +1,6 @@
 //! Optional parts of an operator: names, caching, partitions.
+use crate::store::kind::StoreKind;
+use std::time::Duration;
 
 /// The name of a grouping: it names the repartition topic, and the node that selects the key.
 ///
@@ -102,6 +104,9 @@ pub struct Materialized {
     pub(crate) cached: bool,
     pub(crate) logged: bool,
     pub(crate) topic_configs: Vec<(String, String)>,
+    /// `None`: the operator's own.
+    pub(crate) retention: Option<Duration>,
+    pub(crate) in_memory: bool,
 }
 
 impl Default for Materialized {
@@ -113,7 +118,7 @@ impl Default for Materialized {
 impl Materialized {
     /// A store with a generated name.
     pub fn new() -> Self {
-        Self { name: None, cached: true, logged: true, topic_configs: Vec::new() }
+        Self { name: None, cached: true, logged: true, topic_configs: Vec::new(), retention: None, in_memory: false }
     }
 
     /// A store of this name, which names its changelog too: `<application id>-<name>-changelog`.
@@ -134,6 +139,34 @@ impl Materialized {
     pub fn logging(mut self, on: bool) -> Self {
         self.logged = on;
         self
+    }
+
+    /// How long a windowed or session store keeps a window behind the highest time it has seen: at least the window and
+    /// its grace, which is the default. Other stores keep everything.
+    #[must_use]
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.retention = Some(retention);
+        self
+    }
+
+    /// Rows in memory, restored from the changelog when the task starts; by default they are on disk.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.in_memory = true;
+        self
+    }
+
+    /// The store's kind: this one, with rows where these options want them.
+    #[allow(dead_code)] // for the operators to come
+    pub(crate) fn place(&self, kind: impl Into<StoreKind>) -> StoreKind {
+        let kind = kind.into();
+        if self.in_memory { kind.in_memory() } else { kind }
+    }
+
+    /// The retention in milliseconds, or the operator's own.
+    #[allow(dead_code)] // for the operators to come
+    pub(crate) fn retention_ms(&self, own: i64) -> i64 {
+        self.retention.map_or(own, |given| i64::try_from(given.as_millis()).unwrap_or(i64::MAX))
     }
 
     /// A setting of the changelog topic, over the library's own.

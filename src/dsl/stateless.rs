@@ -22,12 +22,38 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     /// builder.stream("in", Consumed::with(Utf8, I64)).filter(|_, n| n > 0).named("positive").to("out");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.filter(predicate)`
     #[must_use]
     pub fn filter(&self, f: impl for<'a> Fn2<K::View<'a>, V::View<'a>, bool>) -> Self {
         self.filter_if(true, f)
     }
 
     /// Passes on the records for which the closure says false.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// builder.stream("in", Consumed::with(Utf8, I64)).filter_not(|_, n| n < 0).to("out");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.filterNot(predicate)`
     #[must_use]
     pub fn filter_not(&self, f: impl for<'a> Fn2<K::View<'a>, V::View<'a>, bool>) -> Self {
         self.filter_if(false, f)
@@ -54,6 +80,15 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     ///     .to("out");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.mapValues(mapper)`
     pub fn map_values<W: Schema>(&self, to: W, f: impl for<'a> Fn1<V::View<'a>, W::Out<'a>>) -> KStream<K, W> {
         let f = Arc::new(f);
         let make: Make = Box::new(move |w, id| {
@@ -126,6 +161,24 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     }
 
     /// Makes any number of values of each value: the closure pushes them, each goes downstream at once.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let lines = builder.stream("lines", Consumed::with(Utf8, Utf8));
+    /// lines.flat_map_values(Utf8, |line, out| line.split(' ').for_each(|word| out.push(word))).to("words");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.flatMapValues(mapper)`; the values are pushed instead of answered in a list.
     pub fn flat_map_values<W: Schema>(
         &self,
         to: W,
@@ -148,6 +201,15 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     /// builder.stream("in", Consumed::with(Utf8, Utf8)).map(Utf8, Utf8, |key, value| (value, key)).to("swapped");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None here; what groups or joins by the new key makes a repartition topic first.
+    /// # Java
+    /// `KStream.map(mapper)`
     pub fn map<J: Schema, W: Schema>(
         &self,
         key: J,
@@ -163,6 +225,24 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     }
 
     /// Makes any number of keys and values of each record: the closure pushes them, each goes downstream at once.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let lines = builder.stream("lines", Consumed::with(Utf8, Utf8));
+    /// lines.flat_map(Utf8, Utf8, |id, line, out| line.split(' ').for_each(|word| out.push(word, id))).to("index");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None here; what groups or joins by the new key makes a repartition topic first.
+    /// # Java
+    /// `KStream.flatMap(mapper)`; the pairs are pushed instead of answered in a list.
     pub fn flat_map<J: Schema, W: Schema>(
         &self,
         key: J,
@@ -178,6 +258,23 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     }
 
     /// Shows each record to the closure and passes it on.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// builder.stream("in", Consumed::with(Utf8, I64)).peek(|key, n| println!("{key}: {n}")).to("out");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.peek(action)`
     #[must_use]
     pub fn peek(&self, f: impl for<'a> Fn2<K::View<'a>, V::View<'a>, ()>) -> Self {
         let f = Arc::new(f);
@@ -187,6 +284,23 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     }
 
     /// Shows each record to the closure; the stream ends here.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// builder.stream("in", Consumed::with(Utf8, I64)).for_each(|key, n| println!("{key}: {n}"));
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.foreach(action)`
     pub fn for_each(&self, f: impl for<'a> Fn2<K::View<'a>, V::View<'a>, ()>) {
         let f = Arc::new(f);
         let make: Make =
@@ -195,6 +309,24 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     }
 
     /// Both streams as one. There is no order between them.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let (web, shop) = (Consumed::with(Utf8, I64), Consumed::with(Utf8, I64));
+    /// builder.stream("web", web).merge(&builder.stream("shop", shop)).to("sales");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Passed on as they are.
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream.merge(stream)`
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         let mut graph = self.shelf.borrow_mut();

@@ -4,6 +4,7 @@ use crate::base::id::StoreId;
 use crate::codec::Scratch;
 use crate::store::batch::StoreBatch;
 use crate::store::error::StoreError;
+use crate::store::kind::StoreKind;
 
 /// What one [`StateStore::collect`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +23,9 @@ pub(crate) struct Collected {
 /// false. The changelog offset goes into the last slice.
 pub(crate) trait StateStore {
     fn id(&self) -> StoreId;
+
+    /// What kind of store it is.
+    fn kind(&self) -> StoreKind;
 
     /// Appends the pending entries of a partition (forwarded and in the changelog, not in the backend) to the batch,
     /// oldest first.

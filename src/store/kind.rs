@@ -15,6 +15,8 @@ pub(crate) const SEGMENT_BYTES: usize = 8;
 pub(crate) const WINDOW_SUFFIX: usize = 12;
 /// Bytes behind the key in a session's key: its end and its start.
 pub(crate) const SESSION_SUFFIX: usize = 16;
+/// Bytes behind the key in a version's key: its time.
+const VERSION_SUFFIX: usize = 8;
 /// Kafka's shortest segment.
 const MIN_SEGMENT_MS: i64 = 60_000;
 
@@ -69,6 +71,11 @@ pub(crate) enum Rows {
     Window(Retention),
     /// Keys end with the session's end and its start (8 bytes each).
     Session(Retention),
+    /// Versions of a key: its length (4 bytes), the key, the version's time (8 bytes).
+    Versioned {
+        /// How far back a key's past is known, milliseconds.
+        history_ms: i64,
+    },
 }
 
 /// A kind of store.
@@ -76,22 +83,40 @@ pub(crate) enum Rows {
 pub(crate) struct StoreKind {
     pub(crate) layout: Layout,
     pub(crate) rows: Rows,
+    /// Whether committed rows lie in memory, not on disk.
+    pub(crate) in_memory: bool,
 }
 
 impl StoreKind {
     /// A window store with timestamps.
     pub(crate) const fn window(retention_ms: i64) -> Self {
-        Self { layout: Layout::Timestamped, rows: Rows::Window(Retention::new(retention_ms)) }
+        Self::of(Layout::Timestamped, Rows::Window(Retention::new(retention_ms)))
     }
 
     /// A window store without timestamps: that of a join.
     pub(crate) const fn plain_window(retention_ms: i64) -> Self {
-        Self { layout: Layout::Plain, rows: Rows::Window(Retention::new(retention_ms)) }
+        Self::of(Layout::Plain, Rows::Window(Retention::new(retention_ms)))
     }
 
     /// A session store, whose rows have no timestamps.
     pub(crate) const fn session(retention_ms: i64) -> Self {
-        Self { layout: Layout::Plain, rows: Rows::Session(Retention::new(retention_ms)) }
+        Self::of(Layout::Plain, Rows::Session(Retention::new(retention_ms)))
+    }
+
+    /// A store that knows the past of its keys.
+    pub(crate) const fn versioned(history_ms: i64) -> Self {
+        Self::of(Layout::Plain, Rows::Versioned { history_ms })
+    }
+
+    const fn of(layout: Layout, rows: Rows) -> Self {
+        Self { layout, rows, in_memory: false }
+    }
+
+    /// Rows in memory; windows and sessions then lie by time.
+    #[must_use]
+    pub(crate) const fn in_memory(mut self) -> Self {
+        self.in_memory = true;
+        self.by_time()
     }
 
     /// Rows by time, then by key: for stores whose windows are emitted when they close, and those in memory.
@@ -99,15 +124,25 @@ impl StoreKind {
     pub(crate) const fn by_time(mut self) -> Self {
         match &mut self.rows {
             Rows::Window(retention) | Rows::Session(retention) => retention.segment_ms = 1,
-            Rows::KeyValue => {}
+            Rows::KeyValue | Rows::Versioned { .. } => {}
         }
         self
+    }
+
+    /// As errors name it.
+    pub(crate) fn in_words(&self) -> &'static str {
+        match self.rows {
+            Rows::KeyValue => "a key-value store",
+            Rows::Window(_) => "a window store",
+            Rows::Session(_) => "a session store",
+            Rows::Versioned { .. } => "a versioned store",
+        }
     }
 
     /// How long rows stay; `None`: until they are deleted.
     pub(crate) fn retention(&self) -> Option<Retention> {
         match self.rows {
-            Rows::KeyValue => None,
+            Rows::KeyValue | Rows::Versioned { .. } => None,
             Rows::Window(retention) | Rows::Session(retention) => Some(retention),
         }
     }
@@ -118,11 +153,12 @@ impl StoreKind {
             Rows::KeyValue => 0,
             Rows::Window(_) => WINDOW_SUFFIX,
             Rows::Session(_) => SESSION_SUFFIX,
+            Rows::Versioned { .. } => VERSION_SUFFIX,
         }
     }
 
-    /// The time by which a row expires: a window's start, a session's end. `key` with or without what is in front of
-    /// the user's key.
+    /// The time by which a row expires: a window's start, a session's end; a version's time. `key` with or without what
+    /// is in front of the user's key.
     pub(crate) fn time_of(&self, key: &[u8]) -> i64 {
         time_at(key, self.suffix())
     }
@@ -137,7 +173,7 @@ impl StoreKind {
 impl From<Layout> for StoreKind {
     /// A key-value store.
     fn from(layout: Layout) -> Self {
-        Self { layout, rows: Rows::KeyValue }
+        Self::of(layout, Rows::KeyValue)
     }
 }
 

@@ -5,10 +5,9 @@ use super::input::InputTopic;
 use super::options::DriverOptions;
 use super::output::{OutputTopic, RawOutput};
 use super::recorder::Recorder;
-use super::store::StoreView;
 use crate::arena::Arena;
 use crate::base::clock::{Clock, ManualClock};
-use crate::base::id::{SourceId, StoreId, TaskId};
+use crate::base::id::{SourceId, TaskId};
 use crate::codec::Scratch;
 use crate::node::{Cx, Fault, FaultCell, Parked, RawRecord, RecordContext, Source, StateStore, WireSettings, Wired};
 use crate::store::backend::Backend;
@@ -64,7 +63,7 @@ pub struct Driver {
     options: DriverOptions,
     wired: Vec<Wired>,
     inputs: Vec<Input>,
-    store_names: Vec<String>,
+    pub(super) store_names: Vec<String>,
     port: Recorder,
     inbox: RefCell<Inbox>,
     headers: RefCell<Vec<u8>>,
@@ -153,19 +152,6 @@ impl Driver {
     /// A topic to read keys and values of these schemas from. Internal topics have their full names.
     pub fn output<K, V>(&self, topic: &str, key: K, value: V) -> OutputTopic<'_, K, V> {
         OutputTopic { driver: self, topic: topic.to_owned(), key, value }
-    }
-
-    /// A store to look into.
-    ///
-    /// # Errors
-    /// The topology has none of this name.
-    pub fn store<K, V>(&self, name: &str, key: K, value: V) -> Result<StoreView<K, V>, DriverError> {
-        let at = self.store_names.iter().position(|store| store == name);
-        let at = at.and_then(|at| u16::try_from(at).ok());
-        let unknown = || DriverError::UnknownStore { name: name.to_owned() };
-        let id = StoreId(at.ok_or_else(unknown)?);
-        let store = self.stores().find(|store| store.id() == id).ok_or_else(unknown)?;
-        Ok(StoreView { store: Rc::clone(store), key, value })
     }
 
     /// Pipes a record as bytes; `timestamp` in milliseconds since the epoch.
@@ -305,7 +291,7 @@ impl Driver {
         }
     }
 
-    fn stores(&self) -> impl Iterator<Item = &Rc<dyn StateStore>> {
+    pub(super) fn stores(&self) -> impl Iterator<Item = &Rc<dyn StateStore>> {
         self.wired.iter().flat_map(|wired| &wired.stores)
     }
 

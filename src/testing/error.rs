@@ -16,6 +16,14 @@ pub enum DriverError {
         /// The name.
         name: String,
     },
+    /// The store is of another kind.
+    #[error("store \"{name}\" is {kind}")]
+    WrongStore {
+        /// The name.
+        name: String,
+        /// What it is, in words.
+        kind: &'static str,
+    },
     /// A record that a source refused.
     #[error("{topic}-{partition} at offset {offset}: {reason}")]
     Undecodable {

@@ -14,6 +14,8 @@ mod options;
 mod output;
 mod recorder;
 mod store;
+mod views;
+mod windows;
 #[cfg(all(feature = "bench", target_os = "linux"))]
 #[doc(hidden)]
 pub mod wire;
@@ -24,6 +26,7 @@ pub use input::InputTopic;
 pub use options::DriverOptions;
 pub use output::{OutputTopic, RawOutput, TestRecord};
 pub use store::{StoreRow, StoreView};
+pub use windows::{SessionRow, SessionStoreView, WindowRow, WindowStoreView};
 
 #[cfg(target_os = "linux")]
 pub use crate::ffi::kafka_error::{Code as KafkaCode, KafkaError};

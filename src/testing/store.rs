@@ -13,7 +13,7 @@ pub struct StoreRow<K: Codec, V: Codec> {
     pub key: K::Owned,
     /// The value.
     pub value: V::Owned,
-    /// The value's timestamp, milliseconds since the epoch.
+    /// The value's timestamp, milliseconds since the epoch; −1 in a store without timestamps.
     pub timestamp: i64,
 }
 
@@ -86,11 +86,11 @@ impl<K: Codec, V: Codec> StoreView<K, V> {
     }
 }
 
-fn failed(fault: &FaultCell) -> DriverError {
+pub(super) fn failed(fault: &FaultCell) -> DriverError {
     let parked = fault.take().0;
     DriverError::Internal { reason: parked.map_or_else(String::new, |parked| parked.to_string()) }
 }
 
-fn codec(what: &str, error: crate::codec::DecodeError) -> DriverError {
+pub(super) fn codec(what: &str, error: crate::codec::DecodeError) -> DriverError {
     DriverError::Codec { what: format!("{what} of the store"), reason: error.to_string() }
 }

@@ -6,6 +6,7 @@
 //! `ChangelogTopics`).
 use super::failure::RunError;
 use crate::client::internal_topics::InternalTopic;
+use crate::store::kind::Rows;
 use crate::topology::{RepartitionSpec, Subtopology, TopicName, Topology};
 use std::collections::BTreeMap;
 
@@ -44,11 +45,20 @@ pub(crate) fn resolve(
     let tasks: Vec<u32> =
         topology.subtopologies().iter().map(|s| most(topology, s, application_id, &partitions).unwrap_or(0)).collect();
     for (subtopology, count) in topology.subtopologies().iter().zip(&tasks) {
-        for spec in subtopology.stores.iter().filter_map(|store| topology.store(*store)) {
+        for (id, spec) in subtopology.stores.iter().filter_map(|store| Some((store, topology.store(*store)?))) {
             if let Some(changelog) = spec.changelog() {
                 // The user's settings for all internal topics, then those of this store; the later wins.
                 let user: Vec<(String, String)> = user.iter().chain(&spec.topic_configs).cloned().collect();
-                internal.push(InternalTopic::changelog(changelog.full(application_id), *count, &user));
+                let (name, kind) = (changelog.full(application_id), topology.store_kind(*id).map(|kind| kind.rows));
+                internal.push(match kind {
+                    Some(Rows::Window(retention) | Rows::Session(retention)) => {
+                        InternalTopic::windowed_changelog(name, *count, retention.ms, &user)
+                    }
+                    Some(Rows::Versioned { history_ms }) => {
+                        InternalTopic::versioned_changelog(name, *count, history_ms, &user)
+                    }
+                    Some(Rows::KeyValue) | None => InternalTopic::changelog(name, *count, &user),
+                });
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::node::state::{Collected, StateStore};
 use crate::store::backend::Order;
 use crate::store::batch::StoreBatch;
 use crate::store::error::StoreError;
-use crate::store::kind::Layout;
+use crate::store::kind::{Layout, StoreKind};
 use crate::store::overlay::core::State;
 
 /// What is left when every node that forwards has drained: changes that nobody forwards.
@@ -24,6 +24,10 @@ impl<V: Codec> Drain for KeyValue<V> {
 impl<V: Codec> StateStore for KeyValue<V> {
     fn id(&self) -> StoreId {
         self.id
+    }
+
+    fn kind(&self) -> StoreKind {
+        self.kind
     }
 
     fn collect(&self, partition: u32, into: &mut StoreBatch) -> Result<Collected, StoreError> {
