@@ -11,6 +11,7 @@ faults      the tests of killed processes and brokers, again and again for eight
 conformance 5,000 scenarios of each generator, or SEEDS=FIRST:COUNT, against Apache Kafka's own answers
 drift       100,000,000 allocations on one thread freed on another: no byte is lost
 fuzz        each fuzz target for four minutes
+compile     how long a topology of 100 operators takes to build in release, over the library itself
 LIST
 }
 repeat() { # MINUTES COMMAND…: until the time is over or it fails
@@ -35,6 +36,7 @@ case "${1:-}" in
   line) command=(cargo test --release --test line -- --long) ;;
   faults) command=(repeat 8 cargo test --quiet --test faults) ;;
   drift) command=(cargo test --release -p plimsoll-alloc --test drift -- --ignored --test-threads=1 a_hundred_million) ;;
+  compile) command=(tests/compile_time.sh) ;;
   fuzz) command=(env FUZZ_SECONDS=240 ./.ci/fuzz) ;;
   *)
     list
