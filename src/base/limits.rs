@@ -25,3 +25,5 @@ pub(crate) const TLS_SEND_BYTES: usize = 32 << 10;
 /// Most bytes of a TLS session: what waits to leave, a record encrypted and decrypted (twice 18 KiB), and the
 /// session's own state.
 pub(crate) const TLS_CONNECTION_BYTES: u64 = 96 * KIB;
+/// Least time between two looks of an operator for windows that have closed, in milliseconds: Kafka Streams' default.
+pub(crate) const EMIT_INTERVAL_MS: i64 = 1_000;

@@ -1,6 +1,6 @@
 //! The context of one step and the port through which records leave.
 use super::fault::{FaultCell, Flow};
-use super::record::{OutBytes, RecordContext};
+use super::record::{LogBytes, OutBytes, RecordContext};
 use crate::arena::Arena;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
 use crate::wire::RawHeaders;
@@ -12,7 +12,7 @@ pub(crate) trait Port {
     fn produce(&self, task: TaskId, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
 
     /// Takes a changelog record: `key` is the store's key without the partition prefix, `value: None` a tombstone.
-    fn changelog(&self, store: StoreId, partition: u32, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Flow;
+    fn changelog(&self, store: StoreId, partition: u32, record: &LogBytes<'_>) -> Flow;
 
     /// A record was skipped as Kafka Streams skips it: a null key or value at an aggregation, say.
     fn dropped(&self, node: NodeId);
@@ -36,6 +36,7 @@ pub(crate) struct Cx<'a> {
     /// Wall time of this turn, milliseconds since the epoch.
     pub(crate) now_ms: i64,
     /// Whether the table update on its way is the latest of its key: false only below a versioned table.
+    #[allow(dead_code)] // for versioned tables
     pub(crate) latest: bool,
 }
 
@@ -54,6 +55,7 @@ impl<'a> Cx<'a> {
 
     /// The same step for a record whose timestamp is this one.
     #[inline]
+    #[allow(dead_code)] // for the joins to come
     pub(crate) fn stamped(&self, timestamp: i64) -> Self {
         Cx { source: RecordContext { timestamp, ..self.source }, ..*self }
     }

@@ -17,6 +17,7 @@ mod pen;
 mod per_task;
 mod record;
 mod state;
+#[allow(dead_code)] // for the joins to come
 mod table;
 mod topic;
 mod wiring;
@@ -31,11 +32,12 @@ pub(crate) use keyvalue::{Keys, NO_TIMESTAMP, Visit, make_store};
 pub use pen::{NoRoom, Pen};
 #[allow(unused_imports)] // for the operators to come
 pub(crate) use per_task::PerTask;
-pub(crate) use record::{OutBytes, RawRecord, Record, RecordContext};
+pub(crate) use record::{LogBytes, OutBytes, RawRecord, Record, RecordContext};
 #[cfg(test)]
 pub(crate) use state::Collected;
 pub(crate) use state::StateStore;
-pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut};
+#[allow(unused_imports)] // for the joins to come
+pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut, store_key};
 pub use topic::TopicName;
 pub(crate) use wiring::{
     Blueprint, Make, MakeStore, Part, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,

@@ -38,6 +38,25 @@ pub(crate) struct RecordContext<'a> {
     pub(crate) headers: RawHeaders<'a>,
 }
 
+/// A record of a changelog. Kafka Streams writes headers into those of join windows only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogBytes<'a> {
+    /// The store's key.
+    pub(crate) key: &'a [u8],
+    /// `None`: a tombstone.
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) headers: RawHeaders<'a>,
+    /// Milliseconds since the epoch.
+    pub(crate) timestamp: i64,
+}
+
+impl<'a> LogBytes<'a> {
+    /// As the record that leaves.
+    pub(crate) fn out(&self) -> OutBytes<'a> {
+        OutBytes { key: Some(self.key), value: self.value, headers: self.headers, timestamp: self.timestamp }
+    }
+}
+
 /// A record as it leaves a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutBytes<'a> {

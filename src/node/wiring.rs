@@ -89,6 +89,8 @@ pub(crate) struct WireSettings<'a> {
     pub(crate) overlay_bytes_per_store: usize,
     /// Bytes of an encoded key and value together, at most.
     pub(crate) record_bytes: usize,
+    /// Least time between two looks for closed windows, milliseconds of the wall clock.
+    pub(crate) emit_interval_ms: i64,
     /// What full stores spill through; shared by all stores of a thread.
     pub(crate) spill: Rc<RefCell<StoreBatch>>,
 }
@@ -152,6 +154,7 @@ pub(crate) struct Wiring<'t> {
     stores: Vec<Option<MadeStore>>,
     drains: Vec<(NodeId, Rc<dyn Drain>)>,
     per_task: Vec<Rc<dyn TaskState>>,
+    shared: Vec<(NodeId, Box<dyn Any>)>,
 }
 
 impl<'t> Wiring<'t> {
@@ -168,6 +171,7 @@ impl<'t> Wiring<'t> {
             stores: blueprint.stores.iter().map(|_| None).collect(),
             drains: Vec::new(),
             per_task: Vec::new(),
+            shared: Vec::new(),
         };
         let mut sources = Vec::new();
         for (index, source) in blueprint.sources.iter().enumerate() {
@@ -189,7 +193,7 @@ impl<'t> Wiring<'t> {
         let blueprint = Blueprint { stores: vec![part], ..Blueprint::default() };
         let stores = vec![None];
         let (made, drains, per_task) = (Vec::new(), Vec::new(), Vec::new());
-        let mut wiring = Wiring { blueprint: &blueprint, settings, made, stores, drains, per_task };
+        let mut wiring = Wiring { blueprint: &blueprint, settings, made, stores, drains, per_task, shared: Vec::new() };
         let store = wiring.store::<T>(StoreId(0)).ok()?;
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
         Some((store, Wired { sources: Vec::new(), drains: wiring.drains, stores, per_task: wiring.per_task }))
@@ -232,6 +236,17 @@ impl<'t> Wiring<'t> {
         }
         let made = self.stores.get(id.index()).and_then(Option::as_ref).ok_or(WiringError::StoreType(id))?;
         made.typed.downcast_ref::<T>().cloned().ok_or(WiringError::StoreType(id))
+    }
+
+    /// What the nodes around this one have in common, made for the first that asks. One type a node.
+    pub(crate) fn shared<T: Clone + 'static>(&mut self, around: NodeId, make: impl FnOnce(&mut Self) -> T) -> T {
+        let found = self.shared.iter().filter(|(node, _)| *node == around).find_map(|(_, any)| any.downcast_ref::<T>());
+        if let Some(found) = found {
+            return found.clone();
+        }
+        let made = make(self);
+        self.shared.push((around, Box::new(made.clone())));
+        made
     }
 
     /// What the topology says of a store.

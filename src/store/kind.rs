@@ -85,6 +85,8 @@ pub(crate) struct StoreKind {
     pub(crate) rows: Rows,
     /// Whether committed rows lie in memory, not on disk.
     pub(crate) in_memory: bool,
+    /// Whether changelog records carry the headers of the record that made the change.
+    pub(crate) logs_headers: bool,
 }
 
 impl StoreKind {
@@ -93,9 +95,11 @@ impl StoreKind {
         Self::of(Layout::Timestamped, Rows::Window(Retention::new(retention_ms)))
     }
 
-    /// A window store without timestamps: that of a join.
-    pub(crate) const fn plain_window(retention_ms: i64) -> Self {
-        Self::of(Layout::Plain, Rows::Window(Retention::new(retention_ms)))
+    /// The window store of a join: without timestamps, as each row's is in its key.
+    pub(crate) const fn join_window(retention_ms: i64) -> Self {
+        let mut kind = Self::of(Layout::Plain, Rows::Window(Retention::new(retention_ms)));
+        kind.logs_headers = true;
+        kind
     }
 
     /// A session store, whose rows have no timestamps.
@@ -109,7 +113,7 @@ impl StoreKind {
     }
 
     const fn of(layout: Layout, rows: Rows) -> Self {
-        Self { layout, rows, in_memory: false }
+        Self { layout, rows, in_memory: false, logs_headers: false }
     }
 
     /// Rows in memory; windows and sessions then lie by time.

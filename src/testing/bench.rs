@@ -5,7 +5,9 @@
 //! by `benches/engine.rs` only.
 use crate::arena::Arena;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
-use crate::node::{Cx, FaultCell, Flow, OutBytes, Port, RawRecord, RecordContext, Source, WireSettings, Wired};
+use crate::node::{
+    Cx, FaultCell, Flow, LogBytes, OutBytes, Port, RawRecord, RecordContext, Source, WireSettings, Wired,
+};
 use crate::store::batch::StoreBatch;
 use crate::store::memory::MemoryBackend;
 use crate::store::overlay::Overlay;
@@ -45,8 +47,8 @@ impl Port for Counter {
         Ok(())
     }
 
-    fn changelog(&self, _: StoreId, _: u32, key: &[u8], value: Option<&[u8]>, _: i64) -> Flow {
-        self.add(Some(key), value);
+    fn changelog(&self, _: StoreId, _: u32, record: &LogBytes<'_>) -> Flow {
+        self.add(Some(record.key), record.value);
         Ok(())
     }
 
@@ -77,6 +79,7 @@ impl Step {
             backend: Arc::new(MemoryBackend::new()),
             overlay_bytes_per_store: overlay_bytes,
             record_bytes: RECORD_BYTES,
+            emit_interval_ms: 0,
             spill: Rc::new(RefCell::new(StoreBatch::with_capacity(RECORD_BYTES))),
         };
         let wired = topology.wire(0, &settings).ok()?;

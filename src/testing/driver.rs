@@ -103,6 +103,7 @@ impl Driver {
             backend: Arc::clone(&backend) as Arc<dyn Backend>,
             overlay_bytes_per_store: options.overlay_bytes,
             record_bytes: options.record_bytes,
+            emit_interval_ms: 0,
             spill: Rc::new(RefCell::new(StoreBatch::with_capacity(BATCH_BYTES))),
         };
         let internal = |error: crate::node::WiringError| DriverError::Internal { reason: error.to_string() };

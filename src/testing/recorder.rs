@@ -1,8 +1,7 @@
 //! The driver's port: what nodes send is recorded by topic.
 use super::output::RawOutput;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
-use crate::node::{Flow, OutBytes, Port};
-use crate::wire::RawHeaders;
+use crate::node::{Flow, LogBytes, OutBytes, Port};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -84,9 +83,9 @@ impl Port for Recorder {
         Ok(())
     }
 
-    fn changelog(&self, store: StoreId, _partition: u32, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Flow {
+    fn changelog(&self, store: StoreId, _partition: u32, record: &LogBytes<'_>) -> Flow {
         if let Some(topic) = self.changelogs.get(store.index()) {
-            self.record(topic, &OutBytes { key: Some(key), value, headers: RawHeaders::EMPTY, timestamp });
+            self.record(topic, &record.out());
         }
         Ok(())
     }

@@ -32,6 +32,7 @@ fn thread(overlay_bytes: usize) -> Thread {
         backend: Arc::clone(&backend) as Arc<dyn Backend>,
         overlay_bytes_per_store: overlay_bytes,
         record_bytes: 1 << 16,
+        emit_interval_ms: 0,
         spill: Rc::new(RefCell::new(StoreBatch::with_capacity(1 << 16))),
     };
     let wired = topology.wire(0, &settings).unwrap();

@@ -15,6 +15,7 @@ mod optimise;
 mod repartition;
 mod self_join;
 mod spec;
+#[allow(dead_code)] // for the joins to come
 mod tables;
 mod timestamp;
 #[allow(clippy::module_inception)] // one noun a file; the room has the same one
@@ -27,7 +28,6 @@ pub(crate) use graph::{Graph, SourceTemplate};
 pub(crate) use names::is_generated_stream_name;
 pub use optimisation::{Optimization, UnknownOptimization};
 pub(crate) use repartition::{Movable, Repartition};
-#[allow(unused_imports)] // for the joins
 pub(crate) use self_join::StreamJoin;
 pub use spec::{OffsetReset, TimestampPolicy};
 pub(crate) use spec::{RepartitionSpec, StoreSpec, Subtopology};

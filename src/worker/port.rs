@@ -6,9 +6,9 @@
 use crate::base::clock::Clock;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
 use crate::net::PollSet;
-use crate::node::{Fault, Flow, OutBytes, Port};
+use crate::node::{Fault, Flow, LogBytes, OutBytes, Port};
 use crate::produce::{Ack, AckSlot, AppendError, OutRecord, OutTopic, Producer};
-use crate::wire::{RawHeaders, partition_for};
+use crate::wire::partition_for;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -218,13 +218,12 @@ impl Port for ThreadPort {
         self.append(pick, partition, record)
     }
 
-    fn changelog(&self, store: StoreId, partition: u32, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Flow {
+    fn changelog(&self, store: StoreId, partition: u32, record: &LogBytes<'_>) -> Flow {
         let pick = |inner: &mut Inner| {
             let output = inner.changelogs.get(store.index())?.as_ref()?;
             Some((output.topic, output.slot(partition)?))
         };
-        let record = OutBytes { key: Some(key), value, headers: RawHeaders::EMPTY, timestamp };
-        self.append(pick, Some(partition), &record)
+        self.append(pick, Some(partition), &record.out())
     }
 
     fn dropped(&self, _node: NodeId) {

@@ -160,6 +160,7 @@ impl StreamThread {
             backend: Arc::clone(&self.shared.backend),
             overlay_bytes_per_store: self.overlay_bytes,
             record_bytes: self.record_bytes,
+            emit_interval_ms: crate::base::limits::EMIT_INTERVAL_MS,
             spill: Rc::clone(&self.spill),
         };
         let wired = self.shared.topology.wire(subtopology, &settings).map_err(RunError::internal)?;

@@ -4,8 +4,9 @@ use crate::base::id::{NodeId, TaskId};
 use crate::codec::Codec;
 use crate::node::cx::Cx;
 use crate::node::fault::{Fault, Flow, Parked};
-use crate::node::record::RecordContext;
+use crate::node::record::{LogBytes, RecordContext};
 use crate::store::kind::SEGMENT_BYTES;
+use crate::store::offset::PREFIX_BYTES;
 use crate::store::overlay::Overlay;
 use crate::store::overlay::core::{Stamp, State};
 use crate::wire::RawHeaders;
@@ -130,7 +131,7 @@ impl<V: Codec> KeyValue<V> {
         let user_key = key.get(self.lead()..).unwrap_or_default();
         cx.fault.at_partition(partition);
         if self.logged {
-            self.changelog(cx, partition, user_key, value.map(V::view), logged_at)?;
+            self.changelog(cx, partition, user_key, value.map(V::view), RawHeaders::EMPTY, logged_at)?;
         }
         let source = RecordContext {
             topic: stamp.topic,
@@ -153,11 +154,34 @@ impl<V: Codec> KeyValue<V> {
         let (key, partition) = (core.key(slot), core.partition(slot));
         cx.fault.at_partition(partition);
         let key = key.get(self.lead()..).unwrap_or_default();
-        self.changelog(cx, partition, key, overlay.value(slot).map(V::view), core.timestamp(slot))
+        let stamp = core.stamp_of(slot).headers;
+        let headers = if self.kind.logs_headers { RawHeaders::parse(stamp) } else { None };
+        let headers = headers.unwrap_or(RawHeaders::EMPTY);
+        self.changelog(cx, partition, key, overlay.value(slot).map(V::view), headers, core.timestamp(slot))
     }
 
-    fn changelog(&self, cx: &Cx<'_>, partition: u32, key: &[u8], value: Option<V::View<'_>>, timestamp: i64) -> Flow {
-        let Some(value) = value else { return cx.port.changelog(self.id, partition, key, None, timestamp) };
+    /// Writes a deletion of a row that is not there to the changelog: Kafka Streams does so for null values in the
+    /// window of a join. `key` with the partition.
+    pub(crate) fn log_tombstone(&self, cx: &Cx<'_>, key: &[u8], timestamp: i64) -> Flow {
+        if !self.logged {
+            return Ok(());
+        }
+        let key = key.get(PREFIX_BYTES..).unwrap_or_default();
+        self.changelog(cx, cx.task.partition, key, None, cx.source.headers, timestamp)
+    }
+
+    fn changelog(
+        &self,
+        cx: &Cx<'_>,
+        partition: u32,
+        key: &[u8],
+        value: Option<V::View<'_>>,
+        headers: RawHeaders<'_>,
+        timestamp: i64,
+    ) -> Flow {
+        let Some(value) = value else {
+            return cx.port.changelog(self.id, partition, &LogBytes { key, value: None, headers, timestamp });
+        };
         let mut encoded = self.encoded.borrow_mut();
         encoded.clear();
         self.codec.encode(value, &mut encoded);
@@ -165,6 +189,7 @@ impl<V: Codec> KeyValue<V> {
             let node = NodeId(u16::MAX);
             cx.fault.park(Fault::TooLarge, Parked::TooLarge { node, full })
         })?;
-        cx.port.changelog(self.id, partition, key, Some(encoded.bytes()), timestamp)
+        let value = Some(encoded.bytes());
+        cx.port.changelog(self.id, partition, &LogBytes { key, value, headers, timestamp })
     }
 }

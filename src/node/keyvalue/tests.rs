@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::base::id::{NodeId, SinkId, TaskId};
 use crate::codec::Utf8;
 use crate::node::wiring::{StorePart, WireSettings, Wired};
-use crate::node::{OutBytes, Port};
+use crate::node::{LogBytes, OutBytes, Port};
 use crate::store::backend::Order;
 use crate::store::memory::MemoryBackend;
 use std::collections::BTreeMap;
@@ -20,8 +20,9 @@ impl Port for Log {
         Ok(())
     }
 
-    fn changelog(&self, _: StoreId, partition: u32, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Flow {
-        self.0.borrow_mut().push((partition, key.to_vec(), value.map(<[u8]>::to_vec), timestamp));
+    fn changelog(&self, _: StoreId, partition: u32, record: &LogBytes<'_>) -> Flow {
+        let value = record.value.map(<[u8]>::to_vec);
+        self.0.borrow_mut().push((partition, record.key.to_vec(), value, record.timestamp));
         Ok(())
     }
 
@@ -45,6 +46,7 @@ impl Bench {
             backend: Arc::clone(&backend) as Arc<dyn Backend>,
             overlay_bytes_per_store: overlay_bytes,
             record_bytes: 1 << 16,
+            emit_interval_ms: 0,
             spill: Rc::new(RefCell::new(StoreBatch::with_capacity(1 << 16))),
         };
         let make = make_store(Utf8, kind);

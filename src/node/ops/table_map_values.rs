@@ -36,6 +36,7 @@ impl<K: Codec, V, W: Codec, F> Drain for TableMapValues<K, V, W, F> {
     }
 }
 
+#[allow(dead_code)] // for the joins to come
 /// Looks up in the table whose values are mapped.
 pub(crate) struct MapValuesGetter<K: Schema, V: Schema, W, F> {
     pub(crate) f: Arc<F>,
@@ -43,6 +44,7 @@ pub(crate) struct MapValuesGetter<K: Schema, V: Schema, W, F> {
     pub(crate) to: PhantomData<W>,
 }
 
+#[allow(dead_code)] // for the joins to come
 impl<K: Schema, V: Schema, W: Codec, F> MapValuesGetter<K, V, W, F>
 where
     F: for<'x> Fn2<K::View<'x>, V::View<'x>, W::Out<'x>>,
