@@ -59,8 +59,6 @@ pub(crate) struct KeyValue<V: Codec> {
     encoded: RefCell<Scratch>,
     /// The bounds of a scan, kept for the next.
     bounds: RefCell<[Vec<u8>; 2]>,
-    /// Slots of a scan, kept for the next.
-    found: RefCell<Vec<u32>>,
     /// A key as it lies in the backend, where that differs.
     row_key: RefCell<Vec<u8>>,
     /// The stream time of each partition, where rows expire.
@@ -102,7 +100,6 @@ impl<V: Codec> KeyValue<V> {
             read: RefCell::default(),
             encoded: RefCell::new(Scratch::with_limit(settings.record_bytes)),
             bounds: RefCell::default(),
-            found: RefCell::default(),
             row_key: RefCell::default(),
             times: kind.retention().map(|_| PerTask::new(wiring)),
         })

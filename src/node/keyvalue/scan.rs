@@ -7,6 +7,7 @@ use crate::node::fault::{Fault, FaultCell, Flow};
 use crate::store::backend::Order;
 use crate::store::offset::{PREFIX_BYTES, partition_end, partition_prefix};
 use crate::store::overlay::Overlay;
+use crate::store::overlay::range::Range;
 
 /// Looks at a row (the store's key without the partition, value, timestamp) and answers whether to go on.
 pub(crate) type Visit<'v, V> = &'v mut dyn for<'a> FnMut(&'a [u8], <V as Schema>::View<'a>, i64) -> Result<bool, Fault>;
@@ -60,15 +61,16 @@ impl<V: Codec> KeyValue<V> {
     }
 
     pub(super) fn visit(&self, fault: &FaultCell, span: Span<'_>, order: Order, visit: Visit<'_, V>) -> Flow {
+        // Where somebody above is looking at the entries, the index has to wait for the next time.
+        if let Ok(mut overlay) = self.overlay.try_borrow_mut() {
+            overlay.core_mut().put_in_order();
+        }
         let overlay = self.overlay.borrow();
         // Taken and put back: the visitor may come here again.
-        let (mut slots, mut bounds) = (self.found.take(), self.bounds.take());
-        overlay.core().in_range(span.entries[0], span.entries[1], &mut slots);
-        if order == Order::Reverse {
-            slots.reverse();
-        }
+        let mut bounds = self.bounds.take();
+        let entries = overlay.core().range(span.entries[0], span.entries[1], order);
         let accepts = span.accepts;
-        let mut merge = Merge { store: self, overlay: &overlay, slots: &slots, order, accepts, visit };
+        let mut merge = Merge { store: self, overlay: &overlay, entries, order, accepts, visit };
         let mut ended = Ok(true);
         let mut read = Ok(());
         while read.is_ok() && ended == Ok(true) && (span.ranges)(&mut bounds) {
@@ -81,7 +83,7 @@ impl<V: Codec> KeyValue<V> {
         if read.is_ok() && ended == Ok(true) {
             ended = merge.rest();
         }
-        (*self.found.borrow_mut(), *self.bounds.borrow_mut()) = (slots, bounds);
+        *self.bounds.borrow_mut() = bounds;
         read.map_err(|error| self.park(fault, error))?;
         ended.map(drop)
     }
@@ -103,7 +105,7 @@ struct Merge<'m, 'v, V: Codec> {
     store: &'m KeyValue<V>,
     overlay: &'m Overlay<V::Owned>,
     /// The overlay's entries that have not been visited.
-    slots: &'m [u32],
+    entries: Range<'m>,
     order: Order,
     accepts: &'m dyn Fn(&[u8], bool) -> bool,
     visit: Visit<'v, V>,
@@ -116,13 +118,13 @@ impl<V: Codec> Merge<'_, '_, V> {
         if !(self.accepts)(user, false) {
             return Ok(true);
         }
-        while let Some((&slot, rest)) = self.slots.split_first() {
+        while let Some(slot) = self.entries.slot() {
             let entry = self.overlay.core().key(slot);
             let is_before = if self.order == Order::Forward { entry < key } else { entry > key };
             if entry != key && !is_before {
                 break;
             }
-            self.slots = rest;
+            self.entries.step();
             let goes_on = self.entry(slot)?;
             if !goes_on || !is_before {
                 return Ok(goes_on);
@@ -136,8 +138,8 @@ impl<V: Codec> Merge<'_, '_, V> {
     }
 
     fn rest(&mut self) -> Result<bool, Fault> {
-        while let Some((&slot, rest)) = self.slots.split_first() {
-            self.slots = rest;
+        while let Some(slot) = self.entries.slot() {
+            self.entries.step();
             if !self.entry(slot)? {
                 return Ok(false);
             }

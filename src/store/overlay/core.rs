@@ -5,6 +5,7 @@
 //! `limit` bytes, all chunks, pages and the index included, but for the growth of one entry; the typed overlay evicts
 //! until it holds again. Order is that of writes, never that of hashes, so runs are repeatable; the hash is not secret:
 //! keys made to collide slow a store down, as they do in the broker's own partitioner.
+use super::ordered::Ordered;
 use crate::arena::prefetch;
 use crate::store::chunks::{CHUNK, Chunks};
 use crate::store::offset::PREFIX_BYTES;
@@ -135,6 +136,8 @@ struct Lane {
 /// Index, keys, states, order and room of one store's entries on one thread.
 pub(crate) struct Core {
     index: HashTable<u32>,
+    /// By key, once a range was asked for.
+    pub(super) ordered: Option<Ordered>,
     slots: Chunks<Slot>,
     bytes: ByteSlab,
     lanes: Vec<Lane>,
@@ -169,6 +172,7 @@ impl Core {
     pub(crate) fn new(limit: usize, column_bytes: usize) -> Self {
         Self {
             index: HashTable::new(),
+            ordered: None,
             slots: Chunks::new(),
             bytes: ByteSlab::new(),
             lanes: Vec::new(),
@@ -185,7 +189,8 @@ impl Core {
     /// Bytes of everything.
     pub(crate) fn footprint(&self) -> usize {
         let columns = self.slots.len() as usize * self.column_bytes;
-        self.slots.bytes() + columns + self.bytes.bytes() + self.index.allocation_size() + self.heap
+        let ordered = self.ordered.as_ref().map_or(0, Ordered::bytes);
+        self.slots.bytes() + columns + self.bytes.bytes() + self.index.allocation_size() + ordered + self.heap
     }
 
     /// Whether an entry more, or what there is, goes beyond the limit.
@@ -199,7 +204,8 @@ impl Core {
         let chunk = Chunks::<Slot>::chunk_bytes() + CHUNK * self.column_bytes;
         let slot = if self.free.len == 0 { chunk } else { 0 };
         let index = if self.index.len() == self.index.capacity() { self.index.allocation_size().max(64) } else { 0 };
-        slot + index + Key::growth(key_len, &self.bytes)
+        let ordered = self.ordered.as_ref().map_or(0, Ordered::growth);
+        slot + index + ordered + Key::growth(key_len, &self.bytes)
     }
 
     /// Entries whose room only a commit can free: changed ones and those that wait for the backend.
@@ -250,7 +256,15 @@ impl Core {
         *self.slots.at_mut(slot) = Slot { hash, lane, key, state: State::Fresh, ..Slot::FREE };
         let slots = &self.slots;
         self.index.insert_unique(spread(hash), slot, |other| spread(slots.at(*other).hash));
+        if let Some(ordered) = &mut self.ordered {
+            ordered.insert(slot, |slot| slots.at(slot).key.bytes(&self.bytes));
+        }
         slot
+    }
+
+    /// Whether a slot has an entry.
+    pub(super) fn is_used(&self, slot: u32) -> bool {
+        self.slots.at(slot).state != State::Free
     }
 
     /// Number of slots, free ones included.
@@ -277,6 +291,9 @@ impl Core {
         let Slot { hash, key, headers, heap, .. } = *self.slots.at(slot);
         if let Ok(entry) = self.index.find_entry(spread(hash), |other| *other == slot) {
             entry.remove();
+        }
+        if let Some(ordered) = &mut self.ordered {
+            ordered.remove(slot, |slot| self.slots.at(slot).key.bytes(&self.bytes));
         }
         if let Key::Long(key) = key {
             self.bytes.remove(key);
@@ -446,17 +463,6 @@ impl Core {
     /// A partition that has pending entries.
     pub(crate) fn some_pending_partition(&self) -> Option<u32> {
         self.lanes.iter().find(|lane| lane.pending.len > 0).map(|lane| lane.partition)
-    }
-
-    /// Entries with `from` ≤ key < `to`, in the order of their keys.
-    #[allow(dead_code)] // for the operators to come
-    pub(crate) fn in_range(&self, from: &[u8], to: &[u8], into: &mut Vec<u32>) {
-        into.clear();
-        into.extend(
-            (0..self.slots.len())
-                .filter(|slot| self.slots.at(*slot).state != State::Free && (from..to).contains(&self.key(*slot))),
-        );
-        into.sort_unstable_by(|a, b| self.key(*a).cmp(self.key(*b)));
     }
 
     /// The first entry of the partition at or behind this slot number, whatever its state.

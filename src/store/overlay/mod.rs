@@ -4,6 +4,8 @@
 //! its value took, or the codec's estimate where the allocator is not installed. Bound: the core's limit; who changes
 //! an entry evicts until the core is within it again. Called by `node` only, on the thread that owns the store.
 pub(crate) mod core;
+pub(crate) mod ordered;
+pub(crate) mod range;
 
 use self::core::{Core, State};
 use super::chunks::Chunks;
