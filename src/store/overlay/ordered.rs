@@ -62,11 +62,7 @@ impl Ordered {
 
     /// Bytes by which one more slot may make it grow.
     pub(crate) fn growth(&self) -> usize {
-        if self.free.is_empty() {
-            Chunks::<Leaf>::chunk_bytes() + 2 * CHUNK * size_of::<u32>()
-        } else {
-            0
-        }
+        if self.free.is_empty() { Chunks::<Leaf>::chunk_bytes() + 2 * CHUNK * size_of::<u32>() } else { 0 }
     }
 
     fn leaf(&self, index: usize) -> &Leaf {
