@@ -52,8 +52,8 @@ pub use codec::{
 };
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
 pub use dsl::{
-    Consumed, Grouped, JoinWindows, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split,
-    StreamJoined, StreamsBuilder, Topics,
+    Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
+    Repartitioned, Split, StreamJoined, StreamsBuilder, Topics,
 };
 pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};

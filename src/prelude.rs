@@ -10,8 +10,8 @@ pub use crate::codec::{
 };
 pub use crate::codec::{WindowKey, Windowed};
 pub use crate::dsl::{
-    Consumed, Grouped, JoinWindows, KGroupedStream, KStream, KTable, Materialized, Produced, Repartitioned, Split,
-    StreamJoined, StreamsBuilder,
+    Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
+    Repartitioned, Split, StreamJoined, StreamsBuilder,
 };
 pub use crate::node::ops::{Push, PushPair};
 pub use crate::node::{BoxError, NoRoom, Pen};

@@ -8,6 +8,7 @@
 mod bincode;
 mod bytes;
 mod change;
+mod changed;
 mod error;
 mod local;
 mod opt;
@@ -24,6 +25,7 @@ mod windowed;
 pub use self::bincode::Bincode;
 pub use bytes::Bytes;
 pub use change::{Change, Delta};
+pub(crate) use changed::Changed;
 pub use error::DecodeError;
 pub use local::{Local, local};
 pub use opt::Opt;

@@ -61,6 +61,16 @@ impl Scratch {
         self.asked = self.asked.saturating_add(bytes);
     }
 
+    /// Puts bytes in front of what was written from `at` on.
+    pub(crate) fn insert(&mut self, at: usize, bytes: &[u8]) {
+        self.extend(bytes);
+        if !self.is_over() {
+            if let Some(behind) = self.bytes.get_mut(at..) {
+                behind.rotate_right(bytes.len());
+            }
+        }
+    }
+
     /// What was kept.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

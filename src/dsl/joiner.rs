@@ -1,6 +1,6 @@
 //! The closures of stream-stream joins as joiners: which sides may miss, and whether the key is seen.
 use crate::codec::Schema;
-use crate::node::ops::Joiner;
+use crate::node::ops::StreamJoiner;
 use crate::node::{Fn2, Fn3};
 
 /// Both values are there.
@@ -22,7 +22,7 @@ macro_rules! joiner {
         $joiner:ident, $closure:ident, ($($argument:ty),*),
         |$f:ident, $key:ident, $left:ident, $right:ident| $call:expr
     ) => {
-        impl<K: Schema, L: Schema, R: Schema, W: Schema, F> Joiner<K, L, R, W> for $joiner<F>
+        impl<K: Schema, L: Schema, R: Schema, W: Schema, F> StreamJoiner<K, L, R, W> for $joiner<F>
         where
             F: for<'x> $closure<$($argument,)* W::Out<'x>>,
         {

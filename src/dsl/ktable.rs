@@ -105,10 +105,10 @@ pub(super) fn made_table<K: Schema, V: Schema, N: Node<K, V> + Drain + 'static>(
 }
 
 impl<K: Schema, V: Schema> KTable<K, V> {
-    /// Names the node that made this table.
+    /// Names the node that made this table; those of a join's two sides are named after it.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
-        self.shelf.borrow_mut().rename(self.at.0, name);
+        self.shelf.borrow_mut().rename_table(self.at.0, name);
         self
     }
 

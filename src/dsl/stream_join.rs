@@ -5,7 +5,8 @@ use super::stream_joined::{JoinWindows, StreamJoined};
 use crate::base::id::{NodeId, StoreId};
 use crate::codec::{Bytes, Codec, Schema, Scratch};
 use crate::node::ops::{
-    FromLeft, FromRight, JoinTimes, Joiner, Pass, SideJoiner, StreamJoin, StreamSelfJoin, StreamWindow, Times, Unjoined,
+    FromLeft, FromRight, JoinTimes, Pass, SideJoiner, StreamJoin, StreamJoiner, StreamSelfJoin, StreamWindow, Times,
+    Unjoined,
 };
 use crate::node::{Fn2, Fn3, KeyValue, Make, PerTask, Wiring, WiringError, make_store};
 use crate::store::kind::{Layout, StoreKind};
@@ -206,7 +207,7 @@ impl<K: Codec, V: Codec> KStream<K, V> {
         other: &KStream<K, R>,
         plan: &Plan,
         to: W,
-        join: impl Joiner<K, V, R, W>,
+        join: impl StreamJoiner<K, V, R, W>,
     ) -> KStream<K, W> {
         if !Rc::ptr_eq(&self.shelf, &other.shelf) {
             self.shelf.borrow_mut().refuse(BuildError::OtherBuilder);
@@ -303,7 +304,7 @@ impl JoinNames {
 }
 
 /// Adds the nodes and stores of a join, in Kafka Streams' order; answers the last.
-fn join_nodes<K: Codec, V: Codec, R: Codec, W: Schema, J: Joiner<K, V, R, W>>(
+fn join_nodes<K: Codec, V: Codec, R: Codec, W: Schema, J: StreamJoiner<K, V, R, W>>(
     graph: &mut Graph,
     plan: &Plan,
     names: JoinNames,
@@ -422,11 +423,11 @@ fn self_join<K: Codec, V: Codec, R: Codec, W: Schema>(
     plan: &Plan,
     key: &K,
     store: StoreId,
-    join: Arc<dyn Joiner<K, V, R, W>>,
+    join: Arc<dyn StreamJoiner<K, V, R, W>>,
 ) -> Make {
     let (key, times, retention) = (key.clone(), plan.times(true), plan.windows.retention_ms());
     Box::new(move |w, id| {
-        let same = (&join as &dyn Any).downcast_ref::<Arc<dyn Joiner<K, V, V, W>>>();
+        let same = (&join as &dyn Any).downcast_ref::<Arc<dyn StreamJoiner<K, V, V, W>>>();
         let join = Arc::clone(same.ok_or(WiringError::NodeType(id))?);
         Ok(Wiring::made::<K, V>(StreamSelfJoin {
             node: id,

@@ -36,7 +36,6 @@ pub(crate) struct Cx<'a> {
     /// Wall time of this turn, milliseconds since the epoch.
     pub(crate) now_ms: i64,
     /// Whether the table update on its way is the latest of its key: false only below a versioned table.
-    #[allow(dead_code)] // for versioned tables
     pub(crate) latest: bool,
 }
 
@@ -55,7 +54,6 @@ impl<'a> Cx<'a> {
 
     /// The same step for a record whose timestamp is this one.
     #[inline]
-    #[allow(dead_code)] // for the joins to come
     pub(crate) fn stamped(&self, timestamp: i64) -> Self {
         Cx { source: RecordContext { timestamp, ..self.source }, ..*self }
     }

@@ -17,7 +17,6 @@ mod pen;
 mod per_task;
 mod record;
 mod state;
-#[allow(dead_code)] // for the joins to come
 mod table;
 mod topic;
 mod wiring;
@@ -36,8 +35,7 @@ pub(crate) use record::{LogBytes, OutBytes, RawRecord, Record, RecordContext};
 #[cfg(test)]
 pub(crate) use state::Collected;
 pub(crate) use state::StateStore;
-#[allow(unused_imports)] // for the joins to come
-pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut, store_key};
+pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut};
 pub use topic::TopicName;
 pub(crate) use wiring::{
     Blueprint, Make, MakeStore, Part, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,

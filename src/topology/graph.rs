@@ -33,6 +33,8 @@ pub(crate) struct Graph {
     pub(super) globals: Vec<NodeId>,
     /// Source nodes whose topics must have equal numbers of partitions.
     pub(super) copartitioned: Vec<Vec<NodeId>>,
+    /// Streams that were repartitioned for a join, and where they are read again.
+    pub(super) join_repartitions: Vec<(Port, Port)>,
     pub(super) error: Option<BuildError>,
 }
 
@@ -149,7 +151,6 @@ impl Graph {
     }
 
     /// Notes that a repartition topic lies between a sink and a source, never moved by the optimiser.
-    #[allow(dead_code)] // for tables grouped by another key
     pub(crate) fn add_repartition(&mut self, spec: RepartitionSpec) {
         self.repartitions.push(Repartition { spec, movable: None });
     }
@@ -157,6 +158,16 @@ impl Graph {
     /// Notes a repartition of a stream.
     pub(crate) fn add_stream_repartition(&mut self, repartition: Repartition) {
         self.repartitions.push(repartition);
+    }
+
+    /// Where a stream was repartitioned for a join before.
+    pub(crate) fn join_repartition(&self, stream: Port) -> Option<Port> {
+        self.join_repartitions.iter().rev().find(|(at, _)| *at == stream).map(|(_, port)| *port)
+    }
+
+    /// Notes where a stream was repartitioned for a join.
+    pub(crate) fn set_join_repartition(&mut self, stream: Port, port: Port) {
+        self.join_repartitions.push((stream, port));
     }
 
     /// Notes the nodes of a stream-stream join.
@@ -182,7 +193,6 @@ impl Graph {
     }
 
     /// The node reads what is at this port through a store: a join's table. Its records come from there too.
-    #[allow(dead_code)] // for joins with tables
     pub(crate) fn reads(&mut self, node: NodeId, port: Port) {
         if let Some(draft) = self.nodes.get_mut(node.index()) {
             draft.reads.push(port);

@@ -15,7 +15,6 @@ mod optimise;
 mod repartition;
 mod self_join;
 mod spec;
-#[allow(dead_code)] // for the joins to come
 mod tables;
 mod timestamp;
 #[allow(clippy::module_inception)] // one noun a file; the room has the same one

@@ -96,6 +96,16 @@ impl Graph {
         }
     }
 
+    /// Gives the node that makes a table another name; a join's sides are named after it.
+    pub(crate) fn rename_table(&mut self, node: NodeId, name: &str) {
+        self.rename(node, name);
+        if let Some(TableKind::Joined { sides: [this, other], .. }) = self.tables.0.get(&node.0) {
+            let (this, other) = (*this, *other);
+            self.rename(this, &format!("{name}-join-this"));
+            self.rename(other, &format!("{name}-join-other"));
+        }
+    }
+
     /// Somebody below wants a table's old values. Without `force` a source that is not kept does not begin to be.
     /// Answers whether old values will be sent.
     pub(crate) fn want_old(&mut self, node: NodeId, force: bool) -> bool {

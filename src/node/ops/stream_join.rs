@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What a join makes of a left and a right value. `None` for a side that has no partner; the answer is `None` where the
 /// join makes nothing of that, which never happens.
-pub(crate) trait Joiner<K: Schema, L: Schema, R: Schema, W: Schema>: Send + Sync + 'static {
+pub(crate) trait StreamJoiner<K: Schema, L: Schema, R: Schema, W: Schema>: Send + Sync + 'static {
     fn join<'x>(&self, key: K::View<'x>, left: Option<L::View<'x>>, right: Option<R::View<'x>>) -> Option<W::Out<'x>>;
 }
 
@@ -31,13 +31,13 @@ pub(crate) struct FromLeft<J>(pub(crate) Arc<J>);
 /// The right side's.
 pub(crate) struct FromRight<J>(pub(crate) Arc<J>);
 
-impl<K: Schema, L: Schema, R: Schema, W: Schema, J: Joiner<K, L, R, W>> SideJoiner<K, L, R, W> for FromLeft<J> {
+impl<K: Schema, L: Schema, R: Schema, W: Schema, J: StreamJoiner<K, L, R, W>> SideJoiner<K, L, R, W> for FromLeft<J> {
     fn join<'x>(&self, key: K::View<'x>, this: Option<L::View<'x>>, other: Option<R::View<'x>>) -> Option<W::Out<'x>> {
         self.0.join(key, this, other)
     }
 }
 
-impl<K: Schema, L: Schema, R: Schema, W: Schema, J: Joiner<K, L, R, W>> SideJoiner<K, R, L, W> for FromRight<J> {
+impl<K: Schema, L: Schema, R: Schema, W: Schema, J: StreamJoiner<K, L, R, W>> SideJoiner<K, R, L, W> for FromRight<J> {
     fn join<'x>(&self, key: K::View<'x>, this: Option<R::View<'x>>, other: Option<L::View<'x>>) -> Option<W::Out<'x>> {
         self.0.join(key, other, this)
     }

@@ -1,5 +1,5 @@
 //! A stream joined with itself over one window.
-use super::stream_join::Joiner;
+use super::stream_join::StreamJoiner;
 use super::stream_join_times::JoinTimes;
 use crate::base::id::NodeId;
 use crate::codec::{Codec, Schema, Scratch};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct StreamSelfJoin<K: Schema, V: Codec, W: Schema> {
     pub(crate) node: NodeId,
     pub(crate) key: K,
-    pub(crate) join: Arc<dyn Joiner<K, V, V, W>>,
+    pub(crate) join: Arc<dyn StreamJoiner<K, V, V, W>>,
     /// Of the left side.
     pub(crate) times: JoinTimes,
     pub(crate) retention: i64,

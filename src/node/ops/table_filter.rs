@@ -37,7 +37,6 @@ impl<K: Codec, V: Codec, F> Drain for TableFilter<K, V, F> {
     }
 }
 
-#[allow(dead_code)] // for the joins to come
 /// Looks up in the table that is filtered.
 pub(crate) struct FilterGetter<K: Schema, V: Schema, F> {
     pub(crate) keep: bool,
@@ -45,7 +44,6 @@ pub(crate) struct FilterGetter<K: Schema, V: Schema, F> {
     pub(crate) parent: Rc<dyn Getter<K, V>>,
 }
 
-#[allow(dead_code)] // for the joins to come
 impl<K: Schema, V: Schema, F> FilterGetter<K, V, F>
 where
     F: for<'x> Fn2<K::View<'x>, V::View<'x>, bool>,

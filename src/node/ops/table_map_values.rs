@@ -36,7 +36,6 @@ impl<K: Codec, V, W: Codec, F> Drain for TableMapValues<K, V, W, F> {
     }
 }
 
-#[allow(dead_code)] // for the joins to come
 /// Looks up in the table whose values are mapped.
 pub(crate) struct MapValuesGetter<K: Schema, V: Schema, W, F> {
     pub(crate) f: Arc<F>,
@@ -44,7 +43,6 @@ pub(crate) struct MapValuesGetter<K: Schema, V: Schema, W, F> {
     pub(crate) to: PhantomData<W>,
 }
 
-#[allow(dead_code)] // for the joins to come
 impl<K: Schema, V: Schema, W: Codec, F> MapValuesGetter<K, V, W, F>
 where
     F: for<'x> Fn2<K::View<'x>, V::View<'x>, W::Out<'x>>,
