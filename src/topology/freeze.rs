@@ -199,6 +199,7 @@ impl Graph {
             stores,
             repartitions: self.repartitions.into_iter().map(|repartition| repartition.spec).collect(),
             globals: self.globals,
+            reused: self.reused,
             copartitioned: self.copartitioned,
         })
     }

@@ -29,6 +29,8 @@ pub(crate) struct Graph {
     pub(super) streams: Vec<(NodeId, TypeId)>,
     /// Stores that are what one source topic holds.
     pub(super) table_sources: Vec<(StoreId, NodeId)>,
+    /// Stores whose changelog is the topic of this source.
+    pub(super) reused: Vec<(StoreId, SourceId)>,
     /// Source nodes of global tables.
     pub(super) globals: Vec<NodeId>,
     /// Source nodes whose topics must have equal numbers of partitions.

@@ -22,11 +22,28 @@ struct Changer {
 
 impl Graph {
     pub(super) fn optimise(&mut self, optimization: Optimization) {
+        if optimization.reuse_ktable_source_topics {
+            self.reuse_source_topics();
+        }
         if optimization.merge_repartition_topics {
             self.merge_repartitions();
         }
         if optimization.single_store_self_join {
             self.rewrite_self_joins();
+        }
+    }
+
+    /// Tables of topics write no changelog: their topic is it.
+    fn reuse_source_topics(&mut self) {
+        for (store, source) in std::mem::take(&mut self.table_sources) {
+            let topic = self.node(source).and_then(|draft| match &draft.kind {
+                NodeKind::Source(sources) => sources.first().copied(),
+                _ => None,
+            });
+            if let (Some((spec, _)), Some(topic)) = (self.stores.get_mut(store.index()), topic) {
+                spec.logged = false;
+                self.reused.push((store, topic));
+            }
         }
     }
 

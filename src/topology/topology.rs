@@ -35,6 +35,7 @@ pub struct Topology {
     stores: Vec<StoreSpec>,
     repartitions: Vec<RepartitionSpec>,
     subtopologies: Vec<Subtopology>,
+    reused: Vec<(StoreId, SourceId)>,
 }
 
 /// What a topology is made of.
@@ -51,13 +52,15 @@ pub(super) struct Parts {
     /// Source nodes of global stores.
     pub(super) globals: Vec<NodeId>,
     pub(super) copartitioned: Vec<Vec<NodeId>>,
+    /// Stores whose changelog is a source's topic.
+    pub(super) reused: Vec<(StoreId, SourceId)>,
 }
 
 impl Topology {
     pub(super) fn new(parts: Parts) -> Self {
         let subtopologies = subtopologies(&parts);
-        let Parts { blueprint, nodes, sources, sinks, stores, repartitions, .. } = parts;
-        Self { blueprint, nodes, sources, sinks, stores, repartitions, subtopologies }
+        let Parts { blueprint, nodes, sources, sinks, stores, repartitions, reused, .. } = parts;
+        Self { blueprint, nodes, sources, sinks, stores, repartitions, subtopologies, reused }
     }
 
     /// The topology as text, equal to what Kafka Streams prints for the same topology.
@@ -102,6 +105,11 @@ impl Topology {
     /// By [`StoreId`].
     pub(crate) fn stores(&self) -> &[StoreSpec] {
         &self.stores
+    }
+
+    /// Stores whose changelog is the topic of a source.
+    pub(crate) fn reused(&self) -> &[(StoreId, SourceId)] {
+        &self.reused
     }
 
     pub(crate) fn repartitions(&self) -> &[RepartitionSpec] {

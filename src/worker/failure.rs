@@ -21,6 +21,15 @@ pub enum RunError {
         /// The topics with their counts, as text: `a (4), b (3)`.
         found: String,
     },
+    /// A table was built to use its source topic as changelog, which it cannot be restored from yet.
+    #[error(
+        "the table \"{store}\" was built with reuse.ktable.source.topics, which only the test driver knows yet; build \
+         with the other optimisations"
+    )]
+    ReusedSourceTopic {
+        /// Its store.
+        store: String,
+    },
     /// The number of partitions of a repartition topic cannot be derived.
     #[error(
         "the number of partitions of the repartition topic \"{topic}\" cannot be derived; give it with Repartitioned"

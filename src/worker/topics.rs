@@ -41,7 +41,8 @@ pub(crate) fn resolve(
         }
     }
     let mut internal = repartition(topology, application_id, user, &mut partitions)?;
-    copartitioned(topology, application_id, &partitions)?;
+    refuse_reused(topology)?;
+    copartitioned(topology, application_id, &mut partitions, &mut internal)?;
     let tasks: Vec<u32> =
         topology.subtopologies().iter().map(|s| most(topology, s, application_id, &partitions).unwrap_or(0)).collect();
     for (subtopology, count) in topology.subtopologies().iter().zip(&tasks) {
@@ -117,21 +118,41 @@ fn most(
     counts?.into_iter().max()
 }
 
+/// Topics that are joined have equally many partitions. Repartition topics whose number nobody gave take the others':
+/// that of the user's topics, else a number that was given for one of them, else the largest.
 fn copartitioned(
     topology: &Topology,
     application_id: &str,
-    partitions: &BTreeMap<String, u32>,
+    partitions: &mut BTreeMap<String, u32>,
+    internal: &mut [InternalTopic],
 ) -> Result<(), RunError> {
     for group in topology.subtopologies().iter().flat_map(|s| &s.copartitioned) {
-        let specs = group.iter().filter_map(|id| topology.source(*id));
-        let names: Vec<String> = specs.map(|spec| spec.topic.full(application_id)).collect();
-        let counts: Vec<Option<&u32>> = names.iter().map(|name| partitions.get(name)).collect();
-        if counts.iter().any(|count| Some(count) != counts.first()) {
-            let found = names.iter().zip(&counts).map(|(n, c)| format!("{n} ({})", c.copied().unwrap_or(0)));
+        let topics: Vec<&TopicName> =
+            group.iter().filter_map(|id| topology.source(*id)).map(|spec| &spec.topic).collect();
+        let free = |topic: &TopicName| {
+            topology.repartitions().iter().any(|spec| spec.topic == *topic && spec.partitions.is_none())
+        };
+        let count = |topic: &TopicName| partitions.get(&topic.full(application_id)).copied().unwrap_or(0);
+        let given = topics.iter().find(|topic| !free(topic)).map(|topic| count(topic));
+        let wanted = given.or_else(|| topics.iter().map(|topic| count(topic)).max()).unwrap_or(0);
+        if topics.iter().any(|topic| !free(topic) && count(topic) != wanted) {
+            let found = topics.iter().map(|topic| format!("{} ({})", topic.full(application_id), count(topic)));
             return Err(RunError::NotCopartitioned { found: found.collect::<Vec<_>>().join(", ") });
+        }
+        for name in topics.iter().filter(|topic| free(topic)).map(|topic| topic.full(application_id)) {
+            if let Some(topic) = internal.iter_mut().find(|topic| topic.name == name) {
+                topic.partitions = wanted;
+            }
+            partitions.insert(name, wanted);
         }
     }
     Ok(())
+}
+
+/// A table whose changelog is its topic cannot be restored yet, and without that it would be lost with its disk.
+fn refuse_reused(topology: &Topology) -> Result<(), RunError> {
+    let store = topology.reused().first().and_then(|(store, _)| topology.store(*store));
+    store.map_or(Ok(()), |store| Err(RunError::ReusedSourceTopic { store: store.name.clone() }))
 }
 
 #[cfg(test)]
@@ -165,6 +186,39 @@ mod tests {
     fn a_given_count_wins_and_carries_on_downstream() {
         let expected = [("app-first-repartition", 3), ("app-counts-repartition", 3), ("app-counts-changelog", 3)];
         assert_eq!(counts(&two_steps(Some(3))), expected.map(|(name, count)| (name.to_owned(), count)));
+    }
+
+    fn joined(repartitioned: Repartitioned) -> Topology {
+        let builder = StreamsBuilder::new();
+        let left = builder.stream("left", Consumed::with(Utf8, Utf8)).select_key(Utf8, |_, value| value);
+        let left = left.repartition(repartitioned.named("again"));
+        let right = builder.stream("right", Consumed::with(Utf8, Utf8));
+        let within = JoinWindows::of_time_difference_with_no_grace(std::time::Duration::from_secs(1));
+        left.join_stream(&right, within, Utf8, |left, _| left).to("out");
+        builder.build().unwrap()
+    }
+
+    fn counts_of_joined(topology: &Topology) -> Result<Vec<u32>, RunError> {
+        let external = |topic: &str| Some(if topic == "left" { 6 } else { 4 });
+        let plan = resolve(topology, "app", &[], external)?;
+        Ok(plan.internal.into_iter().map(|topic| topic.partitions).collect())
+    }
+
+    #[test]
+    fn a_repartition_topic_is_as_wide_as_what_it_is_joined_with() {
+        assert_eq!(counts_of_joined(&joined(Repartitioned::new())).unwrap(), [4, 4, 4]);
+        let error = counts_of_joined(&joined(Repartitioned::with_partitions(3))).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("app-again-repartition (3)") && text.contains("right (4)"), "{text}");
+    }
+
+    #[test]
+    fn a_table_that_could_not_be_restored_is_refused() {
+        let builder = StreamsBuilder::new();
+        builder.table_with("t", Consumed::with(Utf8, Utf8), Materialized::named("kept"));
+        let topology = builder.build_with(Optimization::ALL).unwrap();
+        let error = resolve(&topology, "app", &[], |_| Some(1)).unwrap_err();
+        assert!(matches!(error, RunError::ReusedSourceTopic { store } if store == "kept"));
     }
 
     #[test]
