@@ -1,14 +1,14 @@
 //! The handle of a stream.
 use super::grouped::KGroupedStream;
 use super::options::{Grouped, Produced, Repartitioned};
-use super::repartition::{add_repartition, add_repartition_as};
+use super::repartition::add_repartition_as;
 use crate::base::id::{NodeId, SinkId};
 use crate::codec::{Codec, Schema, Scratch, Side};
 use crate::node::ops::{SelectKey, Sink};
 use crate::node::{Fn2, Make, TopicName, Wiring};
 use crate::topology::{Graph, NewNode, Port};
 use std::any::TypeId;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -29,14 +29,11 @@ pub struct KStream<K, V> {
     pub(crate) value: V,
     /// Whether the key may have changed since the records were partitioned by it.
     pub(crate) key_changed: bool,
-    /// Where the stream is read again that was repartitioned for a join; joins without a name share it.
-    repartitioned: Rc<Cell<Option<Port>>>,
 }
 
 impl<K: Clone, V: Clone> Clone for KStream<K, V> {
     fn clone(&self) -> Self {
-        let clone = Self::new(&self.shelf, self.at, self.key.clone(), self.value.clone(), self.key_changed);
-        Self { repartitioned: Rc::clone(&self.repartitioned), ..clone }
+        Self::new(&self.shelf, self.at, self.key.clone(), self.value.clone(), self.key_changed)
     }
 }
 
@@ -48,7 +45,7 @@ impl<K, V> fmt::Debug for KStream<K, V> {
 
 impl<K, V> KStream<K, V> {
     pub(crate) fn new(shelf: &Shelf, at: Port, key: K, value: V, key_changed: bool) -> Self {
-        Self { shelf: Rc::clone(shelf), at, key, value, key_changed, repartitioned: Rc::default() }
+        Self { shelf: Rc::clone(shelf), at, key, value, key_changed }
     }
 
     /// Names the node that made this stream: `stream.filter(..).named("large-only")`.
@@ -168,26 +165,6 @@ impl<K: Codec, V: Codec> KStream<K, V> {
     /// As [`group_by_key`](Self::group_by_key), with a name for the repartition topic.
     pub fn group_by_key_with(&self, grouped: Grouped) -> KGroupedStream<K, V> {
         KGroupedStream::new(self.clone(), grouped.name)
-    }
-
-    /// The stream behind a repartition topic of this name, or of its node's: what a join needs after the key was
-    /// changed. Joins without a name share one topic, and its names are used up all the same, as in Kafka Streams.
-    pub(crate) fn repartition_for_join(&self, name: Option<String>) -> Self {
-        let mut graph = self.shelf.borrow_mut();
-        let own = graph.name_of(self.at.0);
-        let name = name.unwrap_or_else(|| own.clone());
-        let at = match self.repartitioned.get() {
-            Some(at) if name == own => {
-                for _ in 0..3 {
-                    graph.names.processor("");
-                }
-                at
-            }
-            _ => add_repartition(&mut graph, self.at, &name, &self.key, &self.value),
-        };
-        self.repartitioned.set(Some(at));
-        drop(graph);
-        Self::new(&self.shelf, at, self.key.clone(), self.value.clone(), false)
     }
 
     /// Writes the stream to a topic. Records go to the partition that the key's hash gives, as every Kafka client's do.

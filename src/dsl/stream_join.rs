@@ -214,13 +214,12 @@ impl<K: Codec, V: Codec> KStream<K, V> {
             return KStream::new(&self.shelf, Port::NOWHERE, self.key.clone(), to, false);
         }
         let topic = |side: &str| plan.joined.name.as_ref().map(|name| format!("{name}{side}"));
-        let left = if self.key_changed { self.repartition_for_join(topic("-left")) } else { self.clone() };
-        let right = if other.key_changed { other.repartition_for_join(topic("-right")) } else { other.clone() };
+        let left = self.repartitioned_for_join(topic("-left").as_deref());
+        let right = other.repartitioned_for_join(topic("-right").as_deref());
         let mut graph = self.shelf.borrow_mut();
-        graph.copartition(&[left.at, right.at]);
+        graph.copartition(&[left, right]);
         let names = plan.names(&mut graph);
-        let join = Arc::new(join);
-        let merge = join_nodes(&mut graph, plan, names, [left.at, right.at], &left, &right, &join);
+        let merge = join_nodes(&mut graph, plan, names, [left, right], self, other, &Arc::new(join));
         drop(graph);
         KStream::new(&self.shelf, Port(merge, 0), self.key.clone(), to, false)
     }
