@@ -307,7 +307,8 @@ public class Oracle {
         Topology t; try { t = builder.build(props); } catch (Exception e) { out.put("build_error", e.getClass().getSimpleName()); return out; }
         out.put("describe", t.describe().toString());
         ArrayNode steps = out.putArray("steps");
-        try (TopologyTestDriver d = new TopologyTestDriver(t, props, Instant.ofEpochMilli(scenario.path("wall").asLong(0)))) {
+        TopologyTestDriver d = new TopologyTestDriver(t, props, Instant.ofEpochMilli(scenario.path("wall").asLong(0)));
+        try {
             Map<String, TestInputTopic> in = new HashMap<>(); Map<String, TestOutputTopic> outs = new LinkedHashMap<>();
             Map<String, ArrayNode> internal = new TreeMap<>();
             for (JsonNode st : scenario.get("steps")) {
@@ -330,6 +331,8 @@ public class Oracle {
             ObjectNode i = out.putObject("internal"); internal.forEach(i::set);
             ObjectNode stores = out.putObject("stores");
             for (String name : new TreeMap<>(d.getAllStateStores()).keySet()) stores.set(name, dump(d, name));
+        } finally {
+            try { d.close(); } catch (RuntimeException e) { System.err.println("after a failed step: " + e); }
         }
         return out;
     }

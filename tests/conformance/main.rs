@@ -3,7 +3,7 @@
 //!
 //! Without arguments: the stored scenarios, whose answers Kafka gave once, and where there is Java so many fresh ones.
 //! `--seeds FIRST:COUNT` (`--generator handed` for the scenarios of `generate.py`) or `--files A.json…`: these.
-//! `--record FILE` keeps them with Kafka's answers. The last line is `N passed, N failed`.
+//! `--record FILE` keeps them with Kafka's answers, `--print` only shows the scenarios. The last line is `N passed, N failed`.
 #![allow(missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 mod build;
@@ -94,6 +94,10 @@ fn main() -> ExitCode {
         (None, false) => files.iter().flat_map(|file| read(file)).collect(),
         (None, true) => return short(),
     };
+    if std::env::args().any(|arg| arg == "--print") {
+        println!("{}", Value::Array(scenarios));
+        return ExitCode::SUCCESS;
+    }
     let mut tally = Tally::default();
     let mut record = argument("--record").map(|path| stored::Writer::create(&path));
     let asked = oracle::ask(scenarios, |scenario, kafka| {
