@@ -1,7 +1,7 @@
 //! Builds the topology of a scenario with the library's DSL, node by node.
 use super::datum::Kind;
 use super::handle::{Handle, Made, Node, Stop};
-use super::{streams, tables};
+use super::{joins, streams, tables};
 use plimsoll::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -59,6 +59,7 @@ impl Building {
             "filter" | "filter_not" | "map_values" | "select_key" | "flat_map_values" | "flat_map" | "peek" | "map"
             | "merge" | "repartition" | "group_by_key" | "group_by" => streams::operator(self, node),
             "count" | "reduce" | "aggregate" => tables::aggregation(self, node),
+            "join" | "left_join" | "outer_join" => joins::operator(self, node),
             "to_stream" => tables::to_stream(self, node),
             _ => node.not_yet(),
         }
@@ -71,6 +72,11 @@ pub fn build(scenario: &Value) -> Result<Built, Stop> {
     for node in scenario["topology"].as_array().into_iter().flatten() {
         building.add(Node(node))?;
     }
-    let topology = building.builder.build().map_err(|error| Stop::Refused(error.to_string()))?;
+    let refused = |error: &dyn std::fmt::Display| Stop::Refused(error.to_string());
+    let optimization: Optimization = match scenario["config"]["topology.optimization"].as_str() {
+        Some(named) => named.parse().map_err(|error| refused(&error))?,
+        None => Optimization::NONE,
+    };
+    let topology = building.builder.build_with(optimization).map_err(|error| refused(&error))?;
     Ok(Built { topology, sinks: building.sinks })
 }

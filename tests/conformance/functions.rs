@@ -112,7 +112,6 @@ pub fn reducer(name: &str) -> Result<Reducer, String> {
 }
 
 /// The joiner.
-#[allow(dead_code)] // until there are joins
 pub fn join(left: &Datum, right: &Datum) -> Datum {
     concat(left, "/", right)
 }

@@ -27,6 +27,7 @@ pub enum Handle {
     Grouped(KGroupedStream<Any, Any>),
     Table(KTable<Any, Any>),
     Counts(KTable<Any, I64>),
+    GroupedTable(KGroupedTable<Any, Any>),
     WindowedStream(KStream<Windowed<Any>, Any>),
     WindowedTable(KTable<Windowed<Any>, Any>),
     WindowedCounts(KTable<Windowed<Any>, I64>),

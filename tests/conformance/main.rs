@@ -12,6 +12,7 @@ mod datum;
 mod functions;
 mod handed;
 mod handle;
+mod joins;
 mod known;
 mod oracle;
 mod random;

@@ -49,7 +49,32 @@ fn on_table<K: Key, V: Value>(table: &KTable<K, V>, node: Node<'_>) -> Made {
                 None => table.map_values(to, change),
             })
         }
-        _ => return node.not_yet(),
+        "group_by" => {
+            let key = f::key_function(function)?;
+            let to = Any(f::key_kind(function, table.key_schema().kind()));
+            let choose = move |k: K::View<'_>, v: V::View<'_>| {
+                let value = V::datum(v);
+                (key(&K::datum(k), &value), value)
+            };
+            let of = Any(table.value_schema().kind());
+            Handle::GroupedTable(table.group_by_with(to, of, streams::grouped(node), choose))
+        }
+        other => return Err(Stop::Refused(format!("{other} on a table"))),
+    })
+}
+
+fn of_grouped_table(grouped: &KGroupedTable<Any, Any>, node: Node<'_>) -> Made {
+    let store = node.materialized();
+    let add = |a: &mut Datum, b: &Datum| *a = f::concat(a, "+", b);
+    let subtract = |a: &mut Datum, b: &Datum| *a = f::concat(a, "-", b);
+    Ok(match node.op() {
+        "count" => Handle::Counts(grouped.count(store)),
+        "reduce" => Handle::Table(grouped.reduce(store, add, subtract)),
+        _ => {
+            let add = move |_: &Datum, v: &Datum, a: &mut Datum| add(a, v);
+            let subtract = move |_: &Datum, v: &Datum, a: &mut Datum| subtract(a, v);
+            Handle::Table(grouped.aggregate(TEXT, store, empty, add, subtract))
+        }
     })
 }
 
@@ -57,6 +82,7 @@ fn on_table<K: Key, V: Value>(table: &KTable<K, V>, node: Node<'_>) -> Made {
 pub fn aggregation(building: &Building, node: Node<'_>) -> Made {
     match building.handle(node, "of")? {
         Handle::Grouped(grouped) => of_grouped(&grouped, node),
+        Handle::GroupedTable(grouped) => of_grouped_table(&grouped, node),
         _ => Err(Stop::Refused("not grouped".to_owned())),
     }
 }

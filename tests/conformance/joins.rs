@@ -1,0 +1,62 @@
+//! Joins, by the kinds of their two sides.
+use super::build::Building;
+use super::datum::{Any, Datum, TEXT};
+use super::functions::join;
+use super::handle::{Handle, Key, Made, Node, Stop, Value};
+use plimsoll::prelude::*;
+
+/// A join of whatever is on both sides.
+pub fn operator(building: &Building, node: Node<'_>) -> Made {
+    let (left, right) = (building.handle(node, "of")?, building.handle(node, "with")?);
+    match (&left, &right) {
+        (Handle::Table(left), Handle::Table(right)) => tables(left, right, node),
+        (Handle::Table(left), Handle::Counts(right)) => tables(left, right, node),
+        (Handle::Counts(left), Handle::Table(right)) => tables(left, right, node),
+        (Handle::Counts(left), Handle::Counts(right)) => tables(left, right, node),
+        (Handle::WindowedTable(left), Handle::WindowedTable(right)) => tables(left, right, node),
+        (Handle::WindowedTable(left), Handle::WindowedCounts(right)) => tables(left, right, node),
+        (Handle::WindowedCounts(left), Handle::WindowedTable(right)) => tables(left, right, node),
+        (Handle::WindowedCounts(left), Handle::WindowedCounts(right)) => tables(left, right, node),
+        (Handle::Stream(left), Handle::Table(right)) => stream_table(left, right, node),
+        (Handle::Stream(left), Handle::Counts(right)) => stream_table(left, right, node),
+        (Handle::Stream(_), Handle::Stream(_)) => node.not_yet(),
+        _ => Err(Stop::Refused("join".to_owned())),
+    }
+}
+
+fn value<V: Value>(view: V::View<'_>) -> Datum {
+    V::datum(view)
+}
+
+fn optional<V: Value>(view: Option<V::View<'_>>) -> Datum {
+    view.map_or(Datum::Null, V::datum)
+}
+
+fn tables<K: Key, V: Value, R: Value>(left: &KTable<K, V>, right: &KTable<K, R>, node: Node<'_>) -> Made {
+    let inner = |l: V::View<'_>, r: R::View<'_>| join(&value::<V>(l), &value::<R>(r));
+    let leftmost = |l: V::View<'_>, r: Option<R::View<'_>>| join(&value::<V>(l), &optional::<R>(r));
+    let outer = |l: Option<V::View<'_>>, r: Option<R::View<'_>>| join(&optional::<V>(l), &optional::<R>(r));
+    let store = node.text("store").map(|_| node.materialized());
+    Ok(K::table(match (node.op(), store) {
+        ("join", None) => left.join(right, TEXT, inner),
+        ("join", Some(store)) => left.join_with(right, TEXT, store, inner),
+        ("left_join", None) => left.left_join(right, TEXT, leftmost),
+        ("left_join", Some(store)) => left.left_join_with(right, TEXT, store, leftmost),
+        (_, None) => left.outer_join(right, TEXT, outer),
+        (_, Some(store)) => left.outer_join_with(right, TEXT, store, outer),
+    }))
+}
+
+fn stream_table<R: Value>(left: &KStream<Any, Any>, right: &KTable<Any, R>, node: Node<'_>) -> Made {
+    if node.number("grace").is_some() {
+        return node.not_yet();
+    }
+    let joined = node.text("name").map_or_else(Joined::default, Joined::named);
+    let inner = |l: &Datum, r: R::View<'_>| join(l, &value::<R>(r));
+    let leftmost = |l: &Datum, r: Option<R::View<'_>>| join(l, &optional::<R>(r));
+    Ok(Handle::Stream(match node.op() {
+        "join" => left.join_table_with(right, TEXT, joined, inner),
+        "left_join" => left.left_join_table_with(right, TEXT, joined, leftmost),
+        _ => return Err(Stop::Refused("outer join with a table".to_owned())),
+    }))
+}
