@@ -55,6 +55,10 @@ pub use dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
     Repartitioned, Split, StreamJoined, StreamsBuilder, Topics,
 };
+pub use dsl::{
+    EmitStrategy, SessionWindowedKStream, SessionWindows, SlidingWindows, TimeWindowedKStream, TimeWindows,
+    UnlimitedWindows, Windows,
+};
 pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};
 pub use plimsoll_alloc::Module;

@@ -13,6 +13,7 @@ pub use crate::dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
     Repartitioned, Split, StreamJoined, StreamsBuilder,
 };
+pub use crate::dsl::{EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};
 pub use crate::node::ops::{Push, PushPair};
 pub use crate::node::{BoxError, NoRoom, Pen};
 pub use crate::topology::{BuildError, OffsetReset, Optimization, TimestampPolicy, Topology};

@@ -17,11 +17,11 @@ use std::sync::Arc;
 /// A stream grouped by its key: what `count`, `reduce` and `aggregate` make a table of. Records whose key or value is
 /// null are skipped, as in Kafka Streams.
 pub struct KGroupedStream<K, V> {
-    stream: KStream<K, V>,
+    pub(super) stream: KStream<K, V>,
     /// Names the repartition topic.
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// With a name, all tables of this grouping share one repartition topic: where it is read.
-    repartitioned: Rc<Cell<Option<Port>>>,
+    pub(super) repartitioned: Rc<Cell<Option<Port>>>,
 }
 
 impl<K, V> fmt::Debug for KGroupedStream<K, V> {
@@ -43,8 +43,8 @@ impl<K, V> KGroupedStream<K, V> {
     }
 }
 
-const AGGREGATE: &str = "KSTREAM-AGGREGATE-";
-const REDUCE: &str = "KSTREAM-REDUCE-";
+pub(super) const AGGREGATE: &str = "KSTREAM-AGGREGATE-";
+pub(super) const REDUCE: &str = "KSTREAM-REDUCE-";
 
 impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     /// The number of records of each key.
@@ -145,7 +145,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     }
 
     /// Where the table's node is to be attached.
-    fn partitioned(&self, store: &str) -> Port {
+    pub(super) fn partitioned(&self, store: &str) -> Port {
         if !self.stream.key_changed {
             return self.stream.at;
         }
@@ -210,6 +210,6 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
     }
 }
 
-fn count_one<K: Codec, V: Codec>(_key: K::View<'_>, _value: V::View<'_>, count: &mut i64) {
+pub(super) fn count_one<K: Codec, V: Codec>(_key: K::View<'_>, _value: V::View<'_>, count: &mut i64) {
     *count += 1;
 }

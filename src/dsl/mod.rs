@@ -21,6 +21,9 @@ mod stream_join;
 mod stream_joined;
 mod stream_table;
 mod to_stream_as;
+mod window_table;
+mod windowed;
+mod windows;
 
 pub use branch::Split;
 pub use builder::{StreamsBuilder, Topics};
@@ -32,3 +35,5 @@ pub use ktable::KTable;
 pub use options::{Grouped, Materialized, Produced, Repartitioned};
 pub use stream_joined::{JoinWindows, StreamJoined};
 pub use stream_table::Joined;
+pub use windowed::{SessionWindowedKStream, TimeWindowedKStream};
+pub use windows::{EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows};

@@ -38,5 +38,5 @@ pub(crate) use state::StateStore;
 pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut};
 pub use topic::TopicName;
 pub(crate) use wiring::{
-    Blueprint, Make, MakeStore, Part, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,
+    Blueprint, Made, Make, MakeStore, Part, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,
 };

@@ -79,6 +79,22 @@ pub enum BuildError {
         /// What to use instead.
         instead: &'static str,
     },
+    /// Windows of a size that makes no sense.
+    #[error("the windows cannot be used: {why}")]
+    Windows {
+        /// What is wrong with them.
+        why: &'static str,
+    },
+    /// A windowed store that would forget windows which records may still change.
+    #[error("the store \"{store}\" keeps windows for {retention_ms} ms; it needs at least {needed_ms} ms")]
+    Retention {
+        /// The store's name.
+        store: String,
+        /// What was asked for, milliseconds.
+        retention_ms: i64,
+        /// What the windows need, milliseconds.
+        needed_ms: i64,
+    },
     /// More than 65,535 nodes, topics or stores.
     #[error("the topology has more than 65535 {what}; split the application")]
     TooMany {

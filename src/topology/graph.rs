@@ -37,6 +37,8 @@ pub(crate) struct Graph {
     pub(super) copartitioned: Vec<Vec<NodeId>>,
     /// Streams that were repartitioned for a join, and where they are read again.
     pub(super) join_repartitions: Vec<(Port, Port)>,
+    /// Nodes of windowed tables, and how long after its end a window may change, milliseconds.
+    graces: Vec<(NodeId, i64)>,
     pub(super) error: Option<BuildError>,
 }
 
@@ -219,6 +221,22 @@ impl Graph {
         for port in draft.parents.iter().chain(&draft.reads) {
             self.sources_of(port.0, into);
         }
+    }
+
+    /// The node makes a windowed table whose windows may change so long after their end.
+    pub(crate) fn set_grace(&mut self, node: NodeId, closes_after_ms: i64) {
+        self.graces.push((node, closes_after_ms));
+    }
+
+    /// How long after its end a window of this table may change: the longest of all windowed tables that it is made
+    /// of. `None` if it is made of another one.
+    pub(crate) fn grace(&self, node: NodeId) -> Option<i64> {
+        if let Some((_, grace)) = self.graces.iter().find(|(of, _)| *of == node) {
+            return Some(*grace);
+        }
+        let parents = self.node(node).map_or(&[][..], |draft| draft.parents.as_slice());
+        let graces = parents.iter().map(|port| self.grace(port.0)).collect::<Option<Vec<_>>>()?;
+        graces.into_iter().max()
     }
 
     /// Refuses a topic whose name a broker would refuse.

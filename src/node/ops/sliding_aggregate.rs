@@ -261,7 +261,9 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
         }
         let parts = &self.node.parts;
         let slot = parts.slot(self.cx, self.r.key, start, end)?;
-        parts.store.change(self.cx, slot, self.r.timestamp, |value| self.node.fold.fold(self.r.key, self.r.value, value));
+        parts
+            .store
+            .change(self.cx, slot, self.r.timestamp, |value| self.node.fold.fold(self.r.key, self.r.value, value));
         self.clock.stored = self.clock.stored.max(start);
         parts.settle(self.cx, slot, None)
     }

@@ -34,7 +34,8 @@ impl TimeSpec {
     fn starts(self, timestamp: i64) -> (i64, i64, i64) {
         match self {
             Self::Fixed { size_ms, advance_ms, .. } => {
-                let first = timestamp.saturating_sub(size_ms).saturating_add(advance_ms).max(0) / advance_ms * advance_ms;
+                let first =
+                    timestamp.saturating_sub(size_ms).saturating_add(advance_ms).max(0) / advance_ms * advance_ms;
                 (first, timestamp / advance_ms * advance_ms, advance_ms)
             }
             Self::Unlimited { start_ms } if timestamp >= start_ms => (start_ms, start_ms, 1),

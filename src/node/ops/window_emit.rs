@@ -176,7 +176,7 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
         self.store.get(cx, row, |found| {
             let Some((value, timestamp)) = found else { return Ok(()) };
             let timestamp = if self.plan.form == WindowForm::Session { end } else { timestamp };
-            self.down(cx, key, (start, end), Delta { new: Some(value), old: None }, timestamp)
+            self.down(cx, key, (start, end), Delta { new: Some(A::shorten(value)), old: None }, timestamp)
         })?
     }
 }

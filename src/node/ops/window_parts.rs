@@ -140,19 +140,22 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
                 return Ok(());
             }
             let (key, start, end) = self.window(cx, entry.key)?;
-            let old = entry.old.or_else(|| first.map(A::view));
+            let old = match entry.old {
+                Some(old) => Some(A::shorten(old)),
+                None => first.map(|first| A::shorten(A::view(first))),
+            };
             let timestamp = if self.plan.form == WindowForm::Session { end } else { entry.timestamp };
-            self.down(cx, key, (start, end), Delta { new: entry.new, old }, timestamp)
+            self.down(cx, key, (start, end), Delta { new: entry.new.map(A::shorten), old }, timestamp)
         })
     }
 
     /// Sends an update of a window down. The key is in its own bytes.
-    pub(super) fn down<'x>(
+    pub(super) fn down(
         &self,
         cx: &Cx<'_>,
-        key: &'x [u8],
+        key: &[u8],
         (start, end): (i64, i64),
-        delta: Delta<'x, A>,
+        delta: Delta<'_, A>,
         timestamp: i64,
     ) -> Flow {
         let key = self.key.decode(key).map_err(|error| self.unreadable(cx, error))?;
