@@ -49,16 +49,17 @@ impl Frame {
     }
 
     /// The store's kind and what nodes are told; refuses a retention that is too short.
-    pub(crate) fn plan(&self, graph: &mut Graph, store: &str, asked: Option<i64>, emit: EmitRule) -> WindowPlan {
-        let retention_ms = asked.unwrap_or(self.needed_ms);
+    pub(crate) fn plan(&self, graph: &mut Graph, store: &str, asked: &Materialized, emit: EmitRule) -> WindowPlan {
+        let retention_ms = asked.retention_ms(self.needed_ms);
         if retention_ms < self.needed_ms {
             let needed_ms = self.needed_ms;
             graph.refuse(BuildError::Retention { store: store.to_owned(), retention_ms, needed_ms });
         }
-        let kind = match self.form {
+        let kind = asked.place(match self.form {
             WindowForm::Time { .. } => StoreKind::window(retention_ms),
             WindowForm::Session => StoreKind::session(retention_ms),
-        };
+        });
+        let kind = if emit == EmitRule::Closed { kind.by_time() } else { kind };
         WindowPlan { form: self.form, emit, kind }
     }
 }
@@ -204,7 +205,7 @@ pub(crate) fn add_window_table<K: Codec, V: Codec, A: Codec>(
     };
     let parent = grouped.partitioned(&store_name);
     let mut graph = shelf.borrow_mut();
-    let plan = frame.plan(&mut graph, &store_name, materialized.retention_ms, emit);
+    let plan = frame.plan(&mut graph, &store_name, &materialized, emit);
     let store = add_window_store(&mut graph, store_name, &materialized, &value, &plan, cacheable);
     let key = grouped.stream.key.clone();
     let make = make_node(key.clone(), store, plan, wire);

@@ -96,7 +96,8 @@ impl<V: Codec> StateStore for KeyValue<V> {
                 timestamp
             })
         };
-        self.with_row(key, |row| self.get_row(fault, row, &mut read))
+        let is_expired = self.is_expired(fault, key)?;
+        self.with_row(key, |row| self.get_row(fault, row, is_expired, &mut read))
     }
 
     fn rows(&self, fault: &FaultCell, partition: u32, visit: &mut dyn FnMut(&[u8], &[u8], i64) -> bool) -> Flow {

@@ -237,13 +237,25 @@ impl<V: Codec> KeyValue<V> {
         key: &[u8],
         f: impl FnOnce(Option<(V::View<'_>, i64)>) -> R,
     ) -> Result<R, Fault> {
-        self.with_row(key, |row| self.get_row(cx.fault, row, f))
+        let is_expired = self.is_expired(cx.fault, key)?;
+        self.with_row(key, |row| self.get_row(cx.fault, row, is_expired, f))
+    }
+
+    /// As [`get`](Self::get), of a row that may have expired and is not deleted yet.
+    pub(crate) fn get_kept<R>(
+        &self,
+        cx: &Cx<'_>,
+        key: &[u8],
+        f: impl FnOnce(Option<(V::View<'_>, i64)>) -> R,
+    ) -> Result<R, Fault> {
+        self.with_row(key, |row| self.get_row(cx.fault, row, false, f))
     }
 
     fn get_row<R>(
         &self,
         fault: &FaultCell,
         key: &[u8],
+        is_expired: bool,
         f: impl FnOnce(Option<(V::View<'_>, i64)>) -> R,
     ) -> Result<R, Fault> {
         // In a scan or below a forward the overlay is being read: then the entry stays where it is in the order of use.
@@ -252,7 +264,6 @@ impl<V: Codec> KeyValue<V> {
                 overlay.core_mut().touch(slot);
             }
         }
-        let is_expired = self.is_expired(fault, key)?;
         let overlay = self.overlay.borrow();
         if let Some(slot) = overlay.core().find(key).filter(|_| self.cached || !is_expired) {
             return Ok(f(overlay.value(slot).map(|value| (V::view(value), self.timestamp(&overlay, slot)))));

@@ -41,6 +41,8 @@ struct Select<'k> {
     to: i64,
     /// Of sessions: the start at most.
     latest_start: i64,
+    /// Whether rows are seen that have expired and are not deleted yet.
+    expired: bool,
 }
 
 impl<V: Codec> KeyValue<V> {
@@ -55,7 +57,23 @@ impl<V: Codec> KeyValue<V> {
         visit: Visit<'_, V>,
     ) -> Flow {
         let [from, to] = times;
-        self.select(fault, &Select { partition, keys, from, to, latest_start: i64::MAX }, order, visit)
+        self.select(fault, &Select { partition, keys, from, to, latest_start: i64::MAX, expired: false }, order, visit)
+    }
+
+    /// As [`fetch`](Self::fetch) (of sessions: by their ends), those included that have expired and are not deleted
+    /// yet: for windows that are told when they close.
+    pub(crate) fn fetch_kept(
+        &self,
+        fault: &FaultCell,
+        partition: u32,
+        keys: Keys<'_>,
+        times: [i64; 2],
+        order: Order,
+        visit: Visit<'_, V>,
+    ) -> Flow {
+        let [from, to] = times;
+        let select = Select { partition, keys, from, to, latest_start: i64::MAX, expired: true };
+        self.select(fault, &select, order, visit)
     }
 
     /// Visits the sessions of these keys that end at `earliest_end` or later and start at `latest_start` or earlier, as
@@ -69,14 +87,15 @@ impl<V: Codec> KeyValue<V> {
         order: Order,
         visit: Visit<'_, V>,
     ) -> Flow {
-        let select = Select { partition, keys, from: earliest_end, to: i64::MAX, latest_start };
+        let select = Select { partition, keys, from: earliest_end, to: i64::MAX, latest_start, expired: false };
         self.select(fault, &select, order, visit)
     }
 
     fn select(&self, fault: &FaultCell, select: &Select<'_>, order: Order, visit: Visit<'_, V>) -> Flow {
         let Some(retention) = self.kind.retention() else { return Ok(()) };
         let from = select.from.max(0);
-        let stored_from = from.max(self.oldest(fault, select.partition)?);
+        let oldest = if select.expired { 0 } else { self.oldest(fault, select.partition)? };
+        let stored_from = from.max(oldest);
         let seen_from = if self.cached { from } else { stored_from };
         let to = select.to.min(self.highest(fault, select.partition)?);
         if to < seen_from {

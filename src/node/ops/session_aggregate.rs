@@ -65,13 +65,11 @@ where
         let SessionSpec { gap_ms, grace_ms } = self.windows;
         let close = clock.observed.saturating_sub(grace_ms).saturating_sub(gap_ms);
         let mut joined = self.joined.borrow_mut();
-        let visible_from = self.parts.visible_from(&clock);
-        let (start, end) = self.find(cx, r, visible_from, &mut joined)?;
+        let (start, end) = self.find(cx, r, &mut joined)?;
         if end < close {
             self.parts.dropped(cx);
         } else {
             self.join(cx, r, (start, end), &mut joined)?;
-            clock.stored = clock.stored.max(end);
         }
         if self.parts.looks_for_closed(cx, &mut clock, close) {
             // Both ends belong to a session, so one that ends at `close` is open.
@@ -95,31 +93,23 @@ where
     M: Merge<K, A>,
 {
     /// Merges the sessions that the record reaches; answers start and end of what they become with it.
-    fn find<'a>(
-        &self,
-        cx: &Cx<'a>,
-        r: &Record<'a, K, V>,
-        visible_from: i64,
-        joined: &mut Joined<A::Owned>,
-    ) -> Result<(i64, i64), Fault> {
+    fn find<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>, joined: &mut Joined<A::Owned>) -> Result<(i64, i64), Fault> {
         joined.sessions.clear();
         joined.spare = joined.value.take().or(joined.spare.take());
         joined.value = self.fold.begin();
         let (mut start, mut end) = (r.timestamp, r.timestamp);
         let latest_start = r.timestamp.saturating_add(self.windows.gap_ms);
-        let from = r.timestamp.saturating_sub(self.windows.gap_ms).max(visible_from);
-        self.parts.scan(cx, r.key, (from, i64::MAX), Order::Forward, &mut |from, to, value, _| {
-            if from <= latest_start {
-                joined.sessions.push((from, to));
-                match joined.spare.take_if(|_| joined.value.is_none()) {
-                    Some(mut spare) => {
-                        A::own_into(value, &mut spare);
-                        joined.value = Some(spare);
-                    }
-                    None => self.merge.merge(K::shorten(r.key), &mut joined.value, A::shorten(value)),
+        let earliest_end = r.timestamp.saturating_sub(self.windows.gap_ms);
+        self.parts.scan(cx, r.key, [earliest_end, latest_start], Order::Forward, &mut |from, to, value, _| {
+            joined.sessions.push((from, to));
+            match joined.spare.take_if(|_| joined.value.is_none()) {
+                Some(mut spare) => {
+                    A::own_into(value, &mut spare);
+                    joined.value = Some(spare);
                 }
-                (start, end) = (start.min(from), end.max(to));
+                None => self.merge.merge(K::shorten(r.key), &mut joined.value, A::shorten(value)),
             }
+            (start, end) = (start.min(from), end.max(to));
             Ok(true)
         })?;
         Ok((start, end))

@@ -136,15 +136,10 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
         }
     }
 
-    fn visible_from(&self, from: i64) -> i64 {
-        from.max(0).max(self.node.parts.visible_from(&self.clock))
-    }
-
     /// Looks at the key's windows from the latest down to the first that ends before the record.
     fn look_back(&self, around: &mut Around<A::Owned>) -> Flow {
         let (t, difference) = (self.r.timestamp, self.node.windows.difference_ms);
-        let from = self.visible_from(t - difference.saturating_mul(2));
-        let range = (from, t.saturating_add(1));
+        let range = [t.saturating_sub(difference.saturating_mul(2)).max(0), t.saturating_add(1)];
         self.node.parts.scan(self.cx, self.r.key, range, Order::Reverse, &mut |start, end, value, timestamp| {
             around.windows.push((start, timestamp));
             if start == t + 1 {
@@ -200,7 +195,7 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
     /// A record so early that the window that ends with it would begin before zero: it goes into the first one.
     fn early(&mut self, around: &mut Around<A::Owned>) -> Flow {
         let (t, difference) = (self.r.timestamp, self.node.windows.difference_ms);
-        let range = (self.visible_from(0), t.saturating_add(1));
+        let range = [0, t.saturating_add(1)];
         self.node.parts.scan(self.cx, self.r.key, range, Order::Forward, &mut |start, _, value, timestamp| {
             around.windows.push((start, timestamp));
             if start == 0 {
@@ -242,7 +237,6 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
         let parts = &self.node.parts;
         let slot = parts.slot(self.cx, self.r.key, start, start.saturating_add(self.node.windows.difference_ms))?;
         parts.store.set(self.cx, slot, right.timestamp, |value| put::<A>(value, right.value.as_ref()));
-        self.clock.stored = self.clock.stored.max(start);
         parts.settle(self.cx, slot, None)
     }
 
@@ -264,7 +258,6 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
         parts
             .store
             .change(self.cx, slot, self.r.timestamp, |value| self.node.fold.fold(self.r.key, self.r.value, value));
-        self.clock.stored = self.clock.stored.max(start);
         parts.settle(self.cx, slot, None)
     }
 
@@ -281,7 +274,6 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
             put::<A>(value, left);
             fold.fold(self.r.key, self.r.value, value);
         });
-        self.clock.stored = self.clock.stored.max(start);
         let first = if !parts.tells_first() {
             None
         } else if let Some(left) = left {
@@ -303,7 +295,7 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
             return Ok(());
         }
         let from = if self.clock.emitted == NEVER { 0 } else { (self.clock.emitted - difference).max(0) };
-        parts.emit(self.cx, from.max(parts.visible_from(&self.clock)), to)?;
+        parts.emit(self.cx, from, to)?;
         self.clock.emitted = self.close;
         Ok(())
     }

@@ -66,7 +66,6 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Node<K, V> for Window
             let end = start.saturating_add(self.windows.size_ms());
             if end > close {
                 self.update(cx, r, start, end)?;
-                clock.stored = clock.stored.max(start);
             } else {
                 self.parts.dropped(cx);
             }
@@ -107,7 +106,7 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> WindowAggregate<K, V,
                 return Ok(());
             }
         }
-        self.parts.emit(cx, from.max(self.parts.visible_from(clock)), to)?;
+        self.parts.emit(cx, from, to)?;
         clock.emitted = close;
         Ok(())
     }

@@ -5,9 +5,8 @@
 //! keys; more windows than that are emitted in several passes over the store. Called by the windowed aggregates.
 use super::window_parts::{NEVER, WindowClock, WindowParts};
 use crate::codec::{Codec, Delta, WindowForm};
-use crate::node::{Cx, Fault, Flow};
+use crate::node::{Cx, Flow, Keys, Visit};
 use crate::store::backend::Order;
-use crate::store::offset::{PREFIX_BYTES, partition_end, partition_prefix};
 
 /// Bytes of keys that are sorted at a time.
 const CLOSED_BYTES: usize = 1 << 20;
@@ -30,7 +29,7 @@ struct Found {
     second: i64,
     at: usize,
     len: usize,
-    /// Bytes of the user's key, which lie behind the partition.
+    /// Bytes of the user's key.
     own: usize,
 }
 
@@ -41,7 +40,7 @@ impl Found {
 
     /// What windows are ordered by.
     fn place<'b>(&self, bytes: &'b [u8]) -> (i64, i64, &'b [u8]) {
-        let key = self.row(bytes).get(PREFIX_BYTES..PREFIX_BYTES + self.own).unwrap_or_default();
+        let key = self.row(bytes).get(..self.own).unwrap_or_default();
         (self.time, self.second, key)
     }
 }
@@ -144,14 +143,35 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
 
     /// Sends down the windows whose start (of sessions: end) is in this range, both ends included.
     pub(crate) fn emit(&self, cx: &Cx<'_>, from: i64, to: i64) -> Flow {
+        if self.plan.form == WindowForm::Session {
+            return self.emit_sessions(cx, [from, to]);
+        }
+        let times = [self.emitted_from(cx, from)?, to];
+        self.closed_rows(cx, times, &mut |row, value, timestamp| {
+            let (key, start, end) = self.window(cx, row)?;
+            self.down(cx, key, (start, end), Delta { new: Some(A::shorten(value)), old: None }, timestamp)?;
+            Ok(true)
+        })
+    }
+
+    fn closed_rows(&self, cx: &Cx<'_>, times: [i64; 2], visit: Visit<'_, A>) -> Flow {
+        self.store.fetch_kept(cx.fault, cx.task.partition, Keys::ALL, times, Order::Forward, visit)
+    }
+
+    /// Sessions that end at one time lie by key; they are told by start, then by key.
+    fn emit_sessions(&self, cx: &Cx<'_>, times: [i64; 2]) -> Flow {
         let mut closed = self.closed.borrow_mut();
         closed.last.is_set = false;
         loop {
             closed.begin();
-            self.find_closed(cx, (from, to), &mut closed)?;
+            self.closed_rows(cx, times, &mut |row, _, _| {
+                let (key, start, end) = self.window(cx, row)?;
+                closed.add(end, start, row, key.len());
+                Ok(true)
+            })?;
             closed.sort();
             for found in &closed.found {
-                self.emit_one(cx, found.row(&closed.bytes))?;
+                self.emit_session(cx, found.row(&closed.bytes))?;
             }
             if !closed.emitted() {
                 return Ok(());
@@ -159,24 +179,15 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
         }
     }
 
-    fn find_closed(&self, cx: &Cx<'_>, (from, to): (i64, i64), closed: &mut Closed) -> Flow {
-        let (low, high) = (partition_prefix(cx.task.partition), partition_end(cx.task.partition));
-        self.store.scan(cx, &low, &high, Order::Forward, &mut |row, _, _| {
-            let (key, start, end) = self.window(cx, row.get(PREFIX_BYTES..).unwrap_or_default())?;
-            let (time, second) = if self.plan.form == WindowForm::Session { (end, start) } else { (start, 0) };
-            if (from..=to).contains(&time) {
-                closed.add(time, second, row, key.len());
-            }
-            Ok(true)
-        })
-    }
-
-    fn emit_one(&self, cx: &Cx<'_>, row: &[u8]) -> Result<(), Fault> {
-        let (key, start, end) = self.window(cx, row.get(PREFIX_BYTES..).unwrap_or_default())?;
-        self.store.get(cx, row, |found| {
-            let Some((value, timestamp)) = found else { return Ok(()) };
-            let timestamp = if self.plan.form == WindowForm::Session { end } else { timestamp };
-            self.down(cx, key, (start, end), Delta { new: Some(A::shorten(value)), old: None }, timestamp)
+    fn emit_session(&self, cx: &Cx<'_>, row: &[u8]) -> Flow {
+        let (key, start, end) = self.window(cx, row)?;
+        let mut full = self.full.borrow_mut();
+        full.clear();
+        full.extend(&cx.task.partition.to_be_bytes());
+        full.extend(row);
+        self.store.get_kept(cx, full.bytes(), |found| {
+            let Some((value, _)) = found else { return Ok(()) };
+            self.down(cx, key, (start, end), Delta { new: Some(A::shorten(value)), old: None }, end)
         })?
     }
 }
@@ -193,8 +204,8 @@ mod tests {
     #[test]
     fn windows_come_by_time_then_the_users_key() {
         let mut closed = Closed::default();
-        // Row keys of partition 0; the byte behind the user's key is not part of the order.
-        let (a, a0, b) = (b"\0\0\0\0a\x09", b"\0\0\0\0a\0\x09", b"\0\0\0\0b\x09");
+        // Row keys; the byte behind the user's key is not part of the order.
+        let (a, a0, b) = (b"a\x09", b"a\0\x09", b"b\x09");
         closed.add(20, 0, a, 1);
         closed.add(10, 0, b, 1);
         closed.add(10, 0, a0, 2);
@@ -212,10 +223,10 @@ mod tests {
             closed.begin();
             for number in (0..10u8).rev() {
                 // Five keys in each of two windows.
-                let row = vec![number / 2; PREFIX_BYTES + CLOSED_BYTES / 4];
+                let row = vec![number / 2; CLOSED_BYTES / 4];
                 closed.add(i64::from(number % 2), 0, &row, CLOSED_BYTES / 4);
             }
-            seen.extend(rows(&mut closed).into_iter().map(|(time, row)| (time, row[4])));
+            seen.extend(rows(&mut closed).into_iter().map(|(time, row)| (time, row[0])));
             passes += 1;
             if !closed.emitted() {
                 break;

@@ -5,10 +5,9 @@
 use super::window_emit::{Closed, EmitRule};
 use crate::base::id::NodeId;
 use crate::codec::{Change, Codec, Delta, Schema, Scratch, Side, WindowForm, WindowKeyOut, Windowed};
-use crate::node::{Cx, Edge, Entry, Fault, Flow, KeyValue, Parked, PerTask, Record, Wiring, WiringError};
+use crate::node::{Cx, Edge, Entry, Fault, Flow, KeyValue, Keys, Parked, PerTask, Record, Visit, Wiring, WiringError};
 use crate::store::backend::Order;
 use crate::store::kind::{Rows, StoreKind};
-use crate::store::offset::PREFIX_BYTES;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -22,8 +21,6 @@ pub(crate) const NEVER: i64 = -1;
 pub(crate) struct WindowClock {
     /// Highest timestamp of a record that came here, milliseconds.
     pub(crate) observed: i64,
-    /// Highest time of a row that was put: what its expiry is counted from.
-    pub(crate) stored: i64,
     /// Windows that closed before this time have been emitted.
     pub(crate) emitted: i64,
     /// Wall time from which the next emission may be.
@@ -31,7 +28,7 @@ pub(crate) struct WindowClock {
 }
 
 impl WindowClock {
-    pub(crate) const START: Self = Self { observed: NEVER, stored: NEVER, emitted: NEVER, next_emit: 0 };
+    pub(crate) const START: Self = Self { observed: NEVER, emitted: NEVER, next_emit: 0 };
 }
 
 /// What the topology says of a windowed aggregate.
@@ -55,7 +52,8 @@ pub(crate) struct WindowParts<K, A: Codec> {
     pub(crate) emit_interval_ms: i64,
     pub(crate) out: Edge<Windowed<K>, Change<A>>,
     scratch: RefCell<Scratch>,
-    bounds: RefCell<(Scratch, Scratch)>,
+    own: RefCell<Scratch>,
+    pub(super) full: RefCell<Scratch>,
     pub(super) closed: RefCell<Closed>,
 }
 
@@ -82,7 +80,8 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
             emit_interval_ms: wiring.settings().emit_interval_ms,
             out: wiring.edge(node, 0)?,
             scratch: RefCell::new(Scratch::with_limit(limit)),
-            bounds: RefCell::new((Scratch::with_limit(limit), Scratch::with_limit(limit))),
+            own: RefCell::new(Scratch::with_limit(limit)),
+            full: RefCell::new(Scratch::with_limit(limit)),
             closed: RefCell::default(),
         })
     }
@@ -97,16 +96,12 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
         scratch.check().map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node, full }))
     }
 
-    fn prefix(&self, cx: &Cx<'_>, key: K::View<'_>, scratch: &mut Scratch) {
-        scratch.clear();
-        scratch.extend(&cx.task.partition.to_be_bytes());
-        self.key.encode(key, scratch);
-    }
-
     /// The slot of a window of a key.
     pub(crate) fn slot(&self, cx: &Cx<'_>, key: K::View<'_>, start: i64, end: i64) -> Result<u32, Fault> {
         let mut scratch = self.scratch.borrow_mut();
-        self.prefix(cx, key, &mut scratch);
+        scratch.clear();
+        scratch.extend(&cx.task.partition.to_be_bytes());
+        self.key.encode(key, &mut scratch);
         self.plan.form.append(start, end, &mut scratch);
         if self.plan.form != WindowForm::Session {
             scratch.extend(&SEQUENCE);
@@ -182,50 +177,46 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
         Ok(true)
     }
 
-    /// The first time that a row may have to be seen: older ones have expired. Kafka Streams' cache does not look.
-    pub(crate) fn visible_from(&self, clock: &WindowClock) -> i64 {
-        let (Rows::Window { retention_ms } | Rows::Session { retention_ms }) = self.plan.kind.rows else {
-            return i64::MIN;
-        };
-        // Its stores for emission keep the last millisecond that the others do not.
-        let ends_closed = self.plan.emit == EmitRule::Closed && self.plan.form != WindowForm::Session;
-        if self.store.is_cached() {
-            i64::MIN
-        } else {
-            clock.stored.saturating_sub(retention_ms).saturating_add(i64::from(!ends_closed))
+    /// The first time of a row that Kafka Streams' stores for emission show: older ones have expired. Its cache does
+    /// not look.
+    pub(super) fn emitted_from(&self, cx: &Cx<'_>, from: i64) -> Result<i64, Fault> {
+        match self.plan.kind.rows {
+            Rows::Window(retention) if !self.store.is_cached() => {
+                let observed = self.store.observed(cx.fault, cx.task.partition)?;
+                // In memory a row is gone a millisecond earlier.
+                let gone = i64::from(self.plan.kind.in_memory);
+                Ok(from.max(observed.saturating_sub(retention.ms).saturating_add(gone)))
+            }
+            _ => Ok(from),
         }
     }
 
-    /// Visits the rows of a key whose start (of sessions: end) is at least `from` and at most `to`.
+    /// Visits the windows of a key that start in `times` (both ends included), or the sessions that end at the first
+    /// or later and start at the second or earlier.
     pub(crate) fn scan(
         &self,
         cx: &Cx<'_>,
         key: K::View<'_>,
-        (from, to): (i64, i64),
+        times: [i64; 2],
         order: Order,
         visit: VisitWindow<'_, A>,
     ) -> Flow {
-        let mut bounds = self.bounds.borrow_mut();
-        let (low, high) = &mut *bounds;
-        self.prefix(cx, key, low);
-        self.prefix(cx, key, high);
-        let own = low.len();
-        low.extend(&from.max(0).to_be_bytes());
-        // Behind every time of `to`, whatever follows it.
-        high.extend(&to.saturating_add(1).max(0).to_be_bytes());
-        if to == i64::MAX {
-            high.push(u8::MAX);
-        }
-        self.too_large(cx, low)?;
-        self.too_large(cx, high)?;
-        let row_len = own + if self.plan.form == WindowForm::Session { 16 } else { 12 };
-        self.store.scan(cx, low.bytes(), high.bytes(), order, &mut |row, value, timestamp| {
-            // Longer keys with the same beginning lie in between.
-            if row.len() != row_len {
-                return Ok(true);
-            }
-            let (_, start, end) = self.window(cx, row.get(PREFIX_BYTES..).unwrap_or_default())?;
+        let mut own = self.own.borrow_mut();
+        own.clear();
+        self.key.encode(key, &mut own);
+        self.too_large(cx, &own)?;
+        let (fault, partition, keys) = (cx.fault, cx.task.partition, Keys::One(own.bytes()));
+        let visit: Visit<'_, A> = &mut |row, value, timestamp| {
+            let (_, start, end) = self.window(cx, row)?;
             visit(start, end, value, timestamp)
-        })
+        };
+        if self.plan.form == WindowForm::Session {
+            self.store.find_sessions(fault, partition, keys, times, order, visit)
+        } else if self.plan.emit == EmitRule::Closed {
+            let from = self.emitted_from(cx, times[0])?;
+            self.store.fetch_kept(fault, partition, keys, [from, times[1]], order, visit)
+        } else {
+            self.store.fetch(fault, partition, keys, times, order, visit)
+        }
     }
 }
