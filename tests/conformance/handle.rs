@@ -143,12 +143,10 @@ impl<'v> Node<'v> {
         self.0[field].as_bool()
     }
 
-    #[allow(dead_code)] // until there are windows
     pub fn number(self, field: &str) -> Option<u64> {
         self.0[field].as_u64()
     }
 
-    #[allow(dead_code)] // until there are windows
     pub fn duration(self, field: &str) -> Option<Duration> {
         self.number(field).map(Duration::from_millis)
     }

@@ -19,7 +19,7 @@ pub fn operator(building: &Building, node: Node<'_>) -> Made {
         (Handle::WindowedCounts(left), Handle::WindowedCounts(right)) => tables(left, right, node),
         (Handle::Stream(left), Handle::Table(right)) => stream_table(left, right, node),
         (Handle::Stream(left), Handle::Counts(right)) => stream_table(left, right, node),
-        (Handle::Stream(_), Handle::Stream(_)) => node.not_yet(),
+        (Handle::Stream(left), Handle::Stream(right)) => streams(left, right, node),
         _ => Err(Stop::Refused("join".to_owned())),
     }
 }
@@ -58,5 +58,28 @@ fn stream_table<R: Value>(left: &KStream<Any, Any>, right: &KTable<Any, R>, node
         "join" => left.join_table_with(right, TEXT, joined, inner),
         "left_join" => left.left_join_table_with(right, TEXT, joined, leftmost),
         _ => return Err(Stop::Refused("outer join with a table".to_owned())),
+    }))
+}
+
+fn streams(left: &KStream<Any, Any>, right: &KStream<Any, Any>, node: Node<'_>) -> Made {
+    let duration = |field| node.duration(field).unwrap_or_default();
+    let mut windows = JoinWindows::of_time_difference_and_grace(duration("within"), duration("grace"));
+    if let Some(before) = node.duration("before") {
+        windows = windows.before(before);
+    }
+    if let Some(after) = node.duration("after") {
+        windows = windows.after(after);
+    }
+    let mut joined = node.text("name").map_or_else(StreamJoined::new, StreamJoined::named);
+    if let Some(store) = node.text("store") {
+        joined = joined.store_name(store);
+    }
+    let inner = |l: &Datum, r: &Datum| join(l, r);
+    let leftmost = |l: &Datum, r: Option<&Datum>| join(l, &optional::<Any>(r));
+    let outer = |l: Option<&Datum>, r: Option<&Datum>| join(&optional::<Any>(l), &optional::<Any>(r));
+    Ok(Handle::Stream(match node.op() {
+        "join" => left.join_stream_with(right, windows, joined, TEXT, inner),
+        "left_join" => left.left_join_stream_with(right, windows, joined, TEXT, leftmost),
+        _ => left.outer_join_stream_with(right, windows, joined, TEXT, outer),
     }))
 }

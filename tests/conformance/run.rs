@@ -1,9 +1,9 @@
 //! Runs a scenario through the library's `Driver`, to the same answer as the oracle gives.
 use super::build::{Built, SinkKinds, build};
-use super::datum::{Any, Datum, hex, take_misfit};
+use super::datum::{Any, Kind, TEXT, hex, take_misfit};
 use super::handle::Stop;
 use plimsoll::prelude::*;
-use plimsoll::testing::{Driver, RawOutput};
+use plimsoll::testing::{Driver, DriverError, RawOutput, WindowRow};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -133,14 +133,34 @@ fn stores(expected: &Value, driver: &Driver) -> Value {
         if rows.first().is_some_and(Value::is_string) {
             continue;
         }
-        // The rows of a store tell the serde of its values: all are text but those of counts.
-        let value = rows.iter().filter_map(|row| row.get(1)).any(Value::is_i64);
-        let value = Any(if value { super::datum::Kind::Long } else { super::datum::Kind::Text });
-        let Ok(store) = driver.store(name, super::datum::TEXT, value) else { continue };
-        let ours = store.rows().map(|rows| {
-            rows.into_iter().map(|row| json!([row.key.json(), Datum::json(&row.value), row.timestamp])).collect()
-        });
-        all.insert(name.clone(), ours.unwrap_or_else(|error| error.to_string().into()));
+        let ours = key_values(driver, name, rows).or_else(|_| windows(driver, name, rows));
+        all.insert(name.clone(), ours.map_or_else(|error| error.to_string().into(), Value::Array));
     }
     all.into()
+}
+
+/// The serde of a store's values, told by the answers: all are text but those of counts.
+fn value_serde(rows: &[Value], column: usize) -> Any {
+    let counts = rows.iter().filter_map(|row| row.get(column)).any(Value::is_i64);
+    Any(if counts { Kind::Long } else { Kind::Text })
+}
+
+fn with_time(mut row: Vec<Value>, timestamp: i64) -> Value {
+    // A store without timestamps tells none.
+    if timestamp >= 0 {
+        row.push(timestamp.into());
+    }
+    row.into()
+}
+
+fn key_values(driver: &Driver, name: &str, rows: &[Value]) -> Result<Vec<Value>, DriverError> {
+    let rows = driver.store(name, TEXT, value_serde(rows, 1))?.rows()?;
+    Ok(rows.into_iter().map(|row| with_time(vec![row.key.json(), row.value.json()], row.timestamp)).collect())
+}
+
+fn windows(driver: &Driver, name: &str, rows: &[Value]) -> Result<Vec<Value>, DriverError> {
+    let rows = driver.window_store(name, TEXT, value_serde(rows, 2))?.rows()?;
+    let shown =
+        |row: WindowRow<Any, Any>| with_time(vec![row.key.json(), row.start.into(), row.value.json()], row.timestamp);
+    Ok(rows.into_iter().map(shown).collect())
 }
