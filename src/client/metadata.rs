@@ -21,6 +21,9 @@ const MAX_ANSWER_BYTES: usize = 4 << 20;
 const KEPT_ANSWER_BYTES: usize = 64 << 10;
 /// Bytes of a request before its topics.
 const REQUEST_BYTES: usize = 256;
+/// How long the first answer is waited for, in milliseconds: any broker can give it, so a silent one is left soon. Twice
+/// as long after each failure, up to the request time-out.
+const PATIENCE_MS: i64 = 5_000;
 /// Addresses taken of one host.
 const MAX_ADDRS: usize = 4;
 
@@ -121,7 +124,7 @@ impl MetadataClient {
             _ if self.deadline <= now_ms => {
                 let ms = match self.phase {
                     Phase::Connecting => self.settings.connect_timeout_ms,
-                    _ => self.settings.request_timeout_ms,
+                    _ => self.patience_ms(),
                 };
                 Err(NetError::TimedOut { ms: u64::try_from(ms).unwrap_or(0) }.into())
             }
@@ -246,8 +249,13 @@ impl MetadataClient {
     fn sent(&mut self, phase: Phase, now_ms: i64) -> Result<(), LinkFault> {
         self.link.flush()?;
         self.phase = phase;
-        self.deadline = now_ms.saturating_add(self.settings.request_timeout_ms);
+        self.deadline = now_ms.saturating_add(self.patience_ms());
         Ok(())
+    }
+
+    /// How long an answer is waited for.
+    fn patience_ms(&self) -> i64 {
+        (PATIENCE_MS << self.failures.min(10)).min(self.settings.request_timeout_ms)
     }
 
     fn take_metadata(&mut self, answer: &[u8], now_ms: i64) -> Result<(), LinkFault> {

@@ -164,7 +164,7 @@ impl SharedMetadata {
     }
 
     /// Takes the wish for a refresh, if there is one.
-    pub(super) fn take_request(&self) -> bool {
+    pub(crate) fn take_request(&self) -> bool {
         self.0.stale.swap(false, Ordering::AcqRel)
     }
 

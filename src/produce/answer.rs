@@ -83,11 +83,19 @@ impl Producer {
             self.greet_simply(index);
             return Ok(());
         }
-        let produce = answer.offered.choose_up_to(ApiKey::Produce, PRODUCE_UP_TO);
-        let identity = answer.offered.choose(ApiKey::InitProducerId);
-        let (Ok(produce), Ok(identity)) = (produce, identity) else {
-            self.fatal(ErrorCode::UnsupportedVersion);
-            return produce.and(identity).map(|_| ());
+        let offered = &answer.offered;
+        let chosen = offered.check_release().and_then(|()| {
+            Ok((offered.choose_up_to(ApiKey::Produce, PRODUCE_UP_TO)?, offered.choose(ApiKey::InitProducerId)?))
+        });
+        let (produce, identity) = match chosen {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                match self.txn {
+                    Some(_) => self.end_by_produce(ErrorCode::UnsupportedVersion),
+                    None => self.end(Cause::Unsupported(error)),
+                }
+                return Err(error);
+            }
         };
         self.quieten(index, answer.throttle_ms);
         if let Some(txn) = self.txn.as_deref_mut() {

@@ -7,6 +7,7 @@
 use super::partition::PartitionId;
 use super::pool::BatchPool;
 use super::request::{HEAD_BYTES, Kind, PIECES, Request};
+use super::settings::ProducerSettings;
 use crate::base::limits::MAX_IN_FLIGHT;
 use crate::net::{Backoff, ConnState, Interest, Link, NetError, Peer, PollSet};
 use crate::wire::message::Offered;
@@ -17,6 +18,9 @@ use std::io::IoSlice;
 pub(super) const ANSWER_BYTES: usize = 32 << 10;
 /// How long a connection attempt may take (`socket.connection.setup.timeout.ms`).
 pub(super) const CONNECT_TIMEOUT_MS: i64 = 10_000;
+/// After so long, in milliseconds, a broker that leaves a request unanswered may be out of the cluster: it is looked up
+/// whether another one leads its partitions by now.
+const SILENT_MS: i64 = 5_000;
 /// Requests kept for a connection: those that write, and one that asks.
 const REQUESTS: usize = MAX_IN_FLIGHT + 1;
 
@@ -58,6 +62,10 @@ pub(super) struct Broker {
     pub(super) wanted: bool,
     /// The version in which the broker is greeted next.
     pub(super) greeting: i16,
+    /// When the last request was sent.
+    used_ms: i64,
+    /// Not before this time is it looked up (again) whether a silent broker still leads.
+    look_up_at_ms: i64,
     /// The connection has ended by a refusal: TLS or the login.
     refused: bool,
     /// The versions it speaks, once `Ready`.
@@ -83,6 +91,8 @@ impl Broker {
             attempt: 0,
             wanted: false,
             greeting,
+            used_ms: i64::MIN,
+            look_up_at_ms: i64::MIN,
             refused: false,
             offered: Offered::NOTHING,
         }
@@ -142,6 +152,7 @@ impl Broker {
     pub(super) fn begin(&mut self, kind: Kind, version: i16, now_ms: i64) -> Option<(Request, i32)> {
         let mut request = self.spare.pop()?;
         request.clear();
+        self.used_ms = now_ms;
         (request.kind, request.version, request.sent_ms) = (kind, version, now_ms);
         match self.link.begin() {
             Ok(correlation) => Some((request, correlation)),
@@ -209,16 +220,44 @@ impl Broker {
         self.requests.front().map(|r| r.sent_ms)
     }
 
+    /// When the oldest request has been unanswered for suspiciously long; `i64::MAX`: none is on its way.
+    pub(super) fn silent_at_ms(&self) -> i64 {
+        self.oldest_ms().map_or(i64::MAX, |sent_ms| sent_ms.saturating_add(SILENT_MS))
+    }
+
+    /// Whether the broker is silent and that has not been asked lately.
+    pub(super) fn is_silent(&mut self, now_ms: i64) -> bool {
+        let silent = self.silent_at_ms().max(self.look_up_at_ms) <= now_ms;
+        if silent {
+            self.look_up_at_ms = now_ms.saturating_add(SILENT_MS);
+        }
+        silent
+    }
+
+    /// Whether everything on its way are batches, which another broker can take over.
+    pub(super) fn has_batches(&self) -> bool {
+        self.requests.iter().all(|request| request.kind == Kind::Batches)
+    }
+
+    /// When a connection without a request is ended.
+    pub(super) fn idle_until_ms(&self, max_idle_ms: i64) -> i64 {
+        self.used_ms.saturating_add(max_idle_ms)
+    }
+
     /// When it must be served though nothing happens on its socket; `i64::MAX`: never.
-    pub(super) fn due_ms(&self, now_ms: i64, request_timeout_ms: i64) -> i64 {
+    pub(super) fn due_ms(&self, now_ms: i64, settings: &ProducerSettings) -> i64 {
         let later = |ms: i64| if ms > now_ms { ms } else { i64::MAX };
         match self.phase {
             Phase::Idle if self.wanted => later(self.retry_at_ms),
             Phase::Idle => i64::MAX,
             Phase::Connecting { since_ms } => since_ms.saturating_add(CONNECT_TIMEOUT_MS),
             Phase::Greeting { .. } | Phase::Ready { .. } => {
-                let answer = self.oldest_ms().map_or(i64::MAX, |sent| sent.saturating_add(request_timeout_ms));
-                answer.min(later(self.quiet_until_ms))
+                let answer = match self.oldest_ms() {
+                    None => self.idle_until_ms(settings.max_idle_ms),
+                    Some(sent_ms) => sent_ms.saturating_add(settings.request_timeout_ms),
+                };
+                let look_up = later(self.silent_at_ms().max(self.look_up_at_ms));
+                answer.min(look_up).min(later(self.quiet_until_ms))
             }
         }
     }

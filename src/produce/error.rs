@@ -1,7 +1,7 @@
 //! What can go wrong with a record, and how each of Kafka's error codes is met.
 use super::topics::OutTopic;
 use super::txn::TxnError;
-use crate::wire::ErrorCode;
+use crate::wire::{ErrorCode, WireError};
 
 /// Why a record could not be appended. Nothing of the record was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +98,9 @@ pub(crate) enum Cause {
         /// Kafka's error code.
         code: ErrorCode,
     },
+    /// A broker is too old for this library.
+    #[error(transparent)]
+    Unsupported(WireError),
     /// The broker's answer exceeds the receive buffer (an answer with an error for each of very many records).
     #[error("the broker's answer of {bytes} bytes exceeds the receive buffer; it refused many records one by one")]
     AnswerTooLarge {

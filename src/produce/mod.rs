@@ -25,6 +25,8 @@ mod ack;
 mod answer;
 mod append;
 mod broker;
+#[cfg(feature = "bench")]
+mod describe;
 mod error;
 mod identity;
 mod partition;

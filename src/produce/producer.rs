@@ -15,7 +15,7 @@ use super::topics::Topic;
 use super::txn::{Txn, TxnError, TxnSettings};
 use crate::client::SharedMetadata;
 use crate::net::{Backoff, PollSet, jitter_seed};
-use crate::wire::{BATCH_HEADER_BYTES, Compressor, ErrorCode, RawHeaders, WireError};
+use crate::wire::{BATCH_HEADER_BYTES, Compressor, RawHeaders, WireError};
 use plimsoll_alloc::{Module, scope};
 
 /// A record to append: its parts as bytes, and its timestamp in milliseconds since the epoch.
@@ -50,6 +50,9 @@ pub(crate) struct ProducerStats {
     pub(crate) retried: u64,
     /// Batches halved because a broker found them too large.
     pub(crate) halved: u64,
+    /// Partitions that went on under a higher epoch, because their leader's log does not have what it acknowledged or
+    /// has forgotten the producer.
+    pub(crate) renumbered: u64,
 }
 
 /// Why a producer cannot be made.
@@ -108,7 +111,7 @@ pub(crate) struct Producer {
     /// Pauses between attempts to get an identity; the pattern for those of partitions and brokers.
     pub(super) pause: Backoff,
     /// No batch can ever be written again.
-    pub(super) fatal: Option<ErrorCode>,
+    pub(super) fatal: Option<Cause>,
     /// Partial batches leave as soon as there is room for a request.
     pub(super) flushing: bool,
     /// An append found no buffer since the last turn: partial batches do not wait for the linger time.
@@ -119,6 +122,8 @@ pub(crate) struct Producer {
     pub(super) now_ms: i64,
     /// No deadline of a batch passes before this.
     pub(super) next_expiry_ms: i64,
+    /// When sealed batches that wait for company leave without it.
+    pub(super) company_until_ms: i64,
     /// Batches chosen for the request under construction.
     pub(super) picked: Vec<BatchId>,
     pub(super) seed: u32,
@@ -167,6 +172,7 @@ impl Producer {
             awaits_topic: false,
             now_ms,
             next_expiry_ms: i64::MAX,
+            company_until_ms: i64::MAX,
             picked: Vec::with_capacity(buffers),
             seed,
             stats: ProducerStats::default(),
@@ -248,8 +254,7 @@ impl Producer {
 
     /// The error that every append gets, once the producer cannot go on.
     pub(super) fn fatal_error(&self, at: PartitionId) -> Option<AppendError> {
-        let code = self.fatal?;
-        let cause = Cause::Fatal { code };
+        let cause = self.fatal?;
         Some(AppendError::Failed(ProduceError { topic: at.topic, partition: at.partition, cause }))
     }
 }

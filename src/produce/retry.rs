@@ -111,8 +111,9 @@ impl Producer {
     }
 
     /// The broker expected another sequence or epoch. Behind a batch that is sent again that is to be expected. For the
-    /// first one it means that the broker's memory of this producer is gone: if certainly nothing was lost or written
-    /// twice, everything starts anew under the next epoch (KIP-360), else the partition fails.
+    /// first one it means that the broker's memory of this producer is gone, or that its log no longer has what it
+    /// acknowledged, as after an unclean election. Where certainly nothing is written twice everything goes on under the
+    /// next epoch (KIP-360, as Kafka's own client does), else the partition fails.
     pub(super) fn resequence(&mut self, id: BatchId, at: PartitionId, code: ErrorCode, log_start: i64) {
         let Some(batch) = self.pool.get(id) else { return };
         let Some(partition) = self.partition(at) else { return };
@@ -120,18 +121,21 @@ impl Producer {
             return self.retry(id, at, code, false, false);
         }
         let forgotten_by_retention = log_start >= 0 && partition.acked_offset < log_start;
-        let nothing_lost = match code {
-            ErrorCode::InvalidProducerEpoch => true,
-            ErrorCode::UnknownProducerId => !partition.acked || forgotten_by_retention,
-            _ => !partition.acked,
+        let not_written = match code {
+            ErrorCode::InvalidProducerEpoch => !batch.unclear,
+            ErrorCode::UnknownProducerId => !batch.unclear && (!partition.acked || forgotten_by_retention),
+            // A broker that has the batch would know it: it is among the last five. But parts of it may be another
+            // attempt's whole.
+            _ => !batch.unclear || !batch.is_halved(),
         };
         // The epoch of a transaction is its coordinator's. (A broker that has forgotten the producer takes any
         // sequence.)
         let keeps_epoch = self.txn.is_some();
-        let nothing_lost = nothing_lost && (!keeps_epoch || code == ErrorCode::UnknownProducerId);
-        if batch.unclear || !nothing_lost {
+        if !not_written || (keeps_epoch && code != ErrorCode::UnknownProducerId) {
             return self.fail_partition(at, Cause::SequenceLost { code });
         }
+        let used = partition.identity;
+        self.stats.renumbered += 1;
         if keeps_epoch {
             self.outdate_from(Some(id));
             if let Some(partition) = self.partition_mut(at) {
@@ -139,7 +143,7 @@ impl Producer {
             }
             return self.retry(id, at, code, false, true);
         }
-        if let Some(used) = partition.identity {
+        if let Some(used) = used {
             self.standing.outdate(used);
         }
         self.outdate_from(Some(id));
@@ -219,8 +223,13 @@ impl Producer {
         if self.txn.is_some() {
             return self.end_by_produce(code);
         }
-        self.fatal = Some(code);
-        self.fail_all(Cause::Fatal { code });
+        self.end(Cause::Fatal { code });
+    }
+
+    /// Nothing is taken any more, and everything taken fails.
+    pub(super) fn end(&mut self, cause: Cause) {
+        self.fatal = Some(cause);
+        self.fail_all(cause);
     }
 
     /// Fails the partitions whose oldest batch has passed its deadline.
@@ -250,17 +259,17 @@ impl Producer {
     pub(super) fn next_deadline(&self) -> i64 {
         let soon = self.now_ms.saturating_add(METADATA_POLL_MS);
         let mut due = if self.awaits_topic { soon } else { i64::MAX };
+        for broker in &self.brokers {
+            due = due.min(broker.due_ms(self.now_ms, &self.settings));
+        }
         let transaction = self.txn.as_ref().filter(|txn| txn.is_busy());
         if self.active.is_empty() && transaction.is_none() {
             return due;
         }
         due = due.min(transaction.map_or(i64::MAX, |txn| self.later(txn.retry_at_ms())));
-        due = due.min(self.next_expiry_ms);
+        due = due.min(self.next_expiry_ms).min(self.later(self.company_until_ms));
         if let Standing::Unknown { retry_at_ms } = self.standing {
             due = due.min(self.later(retry_at_ms));
-        }
-        for broker in &self.brokers {
-            due = due.min(broker.due_ms(self.now_ms, self.settings.request_timeout_ms));
         }
         for at in &self.active {
             let Some(partition) = self.partition(*at) else { continue };

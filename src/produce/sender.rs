@@ -23,6 +23,9 @@ use plimsoll_alloc::{Module, scope};
 const EAGER_BYTES: usize = 16 << 10;
 /// Sealed bytes that are worth another request while more is on its way; a quarter of the pool if that is less.
 const WORTHWHILE_BYTES: usize = 192 << 10;
+/// So long, in milliseconds, sealed bytes that are worth no request of their own wait for company while more is on its
+/// way. Longer than a nearby broker takes to answer; where answers take their time, requests follow each other.
+const COMPANY_MS: i64 = 5;
 /// Part of a request's head, and of its answer, that one topic takes beside its name.
 const TOPIC_BYTES: usize = 16;
 /// Part of a request's head that one partition takes.
@@ -37,6 +40,7 @@ impl Producer {
     pub(super) fn serve_brokers(&mut self) {
         self.plan_transaction();
         self.note_wanted();
+        self.company_until_ms = i64::MAX;
         for index in 0..self.brokers.len() {
             self.check_time(index);
             self.connect(index);
@@ -95,15 +99,23 @@ impl Producer {
         self.brokers.push(broker);
     }
 
-    /// Gives a connection up whose attempt or oldest request takes too long.
+    /// Gives a connection up whose attempt or oldest request takes too long, or that nobody uses any more.
     fn check_time(&mut self, index: usize) {
-        let Some(broker) = self.brokers.get(index) else { return };
+        let now_ms = self.now_ms;
+        let Some(broker) = self.brokers.get_mut(index) else { return };
         let late = match broker.phase {
             Phase::Idle => false,
-            Phase::Connecting { since_ms } => since_ms.saturating_add(CONNECT_TIMEOUT_MS) <= self.now_ms,
-            Phase::Greeting { .. } | Phase::Ready { .. } => broker
-                .oldest_ms()
-                .is_some_and(|sent| sent.saturating_add(self.settings.request_timeout_ms) <= self.now_ms),
+            Phase::Connecting { since_ms } => since_ms.saturating_add(CONNECT_TIMEOUT_MS) <= now_ms,
+            Phase::Greeting { .. } | Phase::Ready { .. } => match broker.oldest_ms() {
+                None => broker.idle_until_ms(self.settings.max_idle_ms) <= now_ms,
+                Some(sent_ms) => {
+                    if broker.is_silent(now_ms) {
+                        self.metadata.request_refresh();
+                    }
+                    let left = !broker.wanted && broker.has_batches() && broker.silent_at_ms() <= now_ms;
+                    left || sent_ms.saturating_add(self.settings.request_timeout_ms) <= now_ms
+                }
+            },
         };
         if late {
             self.lose(index);
@@ -189,8 +201,16 @@ impl Producer {
         let partials = self.flushing || broker.flying == 0 || broker.flying_bytes < EAGER_BYTES;
         let bytes = self.pick(index, partials);
         let pool_bytes = self.settings.batch_bytes.saturating_mul(self.settings.batches);
-        if self.picked.is_empty() || (!partials && bytes < WORTHWHILE_BYTES.min(pool_bytes / 4)) {
+        if self.picked.is_empty() {
             return false;
+        }
+        if !partials && bytes < WORTHWHILE_BYTES.min(pool_bytes / 4) {
+            let opened_ms = self.picked.iter().filter_map(|id| self.pool.get(*id)).map(|b| b.opened_ms).min();
+            let until_ms = opened_ms.unwrap_or(self.now_ms).saturating_add(COMPANY_MS);
+            if until_ms > self.now_ms {
+                self.company_until_ms = self.company_until_ms.min(until_ms);
+                return false;
+            }
         }
         self.stamp_picked();
         if self.picked.is_empty() {

@@ -31,6 +31,8 @@ pub(crate) struct ProducerSettings {
     pub(crate) retry_backoff_max_ms: u32,
     /// How long a topic may stay unknown to the cluster before an append is refused (`max.block.ms`).
     pub(crate) topic_timeout_ms: i64,
+    /// How long a connection that nobody uses is kept (`connections.max.idle.ms`).
+    pub(crate) max_idle_ms: i64,
     /// Most bytes of batches in one request (`max.request.size`).
     pub(crate) request_bytes: usize,
     /// `client.id` of the requests.
@@ -53,6 +55,7 @@ impl ProducerSettings {
             retry_backoff_ms: 100,
             retry_backoff_max_ms: 1_000,
             topic_timeout_ms: 60_000,
+            max_idle_ms: 540_000,
             request_bytes: 1 << 20,
             client_id: String::from("plimsoll"),
         }

@@ -112,6 +112,12 @@ impl Producer {
         }
     }
 
+    /// Connections that are there or being made.
+    #[cfg(test)]
+    pub(super) fn connections(&self) -> usize {
+        self.brokers.iter().filter(|broker| broker.phase != super::broker::Phase::Idle).count()
+    }
+
     /// Goes on with this sequence.
     #[cfg(test)]
     pub(super) fn start_sequence_for_test(&mut self, topic: OutTopic, partition: u32, sequence: i32) {

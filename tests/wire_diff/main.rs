@@ -159,7 +159,7 @@ impl Bench {
         for (number, part) in case.script.parts.iter().enumerate() {
             let id = format!("{}-{}-{number}", case.place.topic, case.place.partition);
             let written = match part.who {
-                Who::Ours => ours::write(&self.client, &case.place, part),
+                Who::Ours => ours::write(&self.client, &case.place, part, &id),
                 Who::Librdkafka => librdkafka::write(self.kafka.bootstrap(), &case.place, part, &id),
                 Who::Java => self.java.write(&case.place, part, if part.transactional { &id } else { "" }),
             };

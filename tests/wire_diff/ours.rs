@@ -1,14 +1,14 @@
 //! The library's own data path.
-use crate::script::{Part, Place, Read};
+use crate::script::{End, Part, Place, Read};
 use crate::support::oracle::Rec;
 use plimsoll::Compression;
-use plimsoll::testing::wire::{Client, Reader, ReaderOptions, Record, Seen, Writer, WriterOptions};
+use plimsoll::testing::wire::{self, Client, Reader, ReaderOptions, Record, Seen, Writer, WriterOptions};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a part of a script.
-pub fn write(client: &Client, place: &Place, part: &Part) -> Result<(), String> {
+pub fn write(client: &Client, place: &Place, part: &Part, transactional_id: &str) -> Result<(), String> {
     let codec = match part.codec {
         "none" => Compression::None,
         "gzip" => Compression::Gzip,
@@ -17,14 +17,27 @@ pub fn write(client: &Client, place: &Place, part: &Part) -> Result<(), String> 
         "zstd" => Compression::Zstd,
         other => return Err(format!("no codec {other}")),
     };
-    let options = WriterOptions { codec, batch_bytes: part.batch_bytes, batches: 6, ..WriterOptions::default() };
+    let transactional_id = part.transactional.then(|| transactional_id.to_owned());
+    let batch_bytes = part.batch_bytes;
+    let options = WriterOptions { codec, batch_bytes, batches: 6, transactional_id, ..WriterOptions::default() };
     let mut writer = Writer::new(client, &options)?;
     let topic = writer.topic(&place.topic);
     for run in &part.runs {
+        if part.transactional {
+            writer.begin()?;
+        }
         for record in &run.records {
             writer.write(topic, place.partition.cast_unsigned(), &own(record))?;
         }
         writer.flush()?;
+        match run.end {
+            End::Flushed => {}
+            End::Committed => match writer.commit()? {
+                wire::End::Committed => {}
+                wire::End::Aborted => return Err("the transaction had to be aborted".to_owned()),
+            },
+            End::Aborted => writer.abort()?,
+        }
     }
     Ok(())
 }

@@ -2,10 +2,7 @@
 use crate::support::oracle::Rec;
 use fastrand::Rng;
 
-/// What a client writes with: the codecs that the library's producer has.
-const OURS: &[&str] = &["none", "lz4"];
-/// Whether the library's producer has transactions.
-const OUR_TRANSACTIONS: bool = false;
+/// What a client writes with.
 const CODECS: &[&str] = &["none", "gzip", "snappy", "lz4", "zstd"];
 const HOUR_MS: i64 = 3_600_000;
 
@@ -119,11 +116,10 @@ impl Run {
 }
 
 fn part(rng: &mut Rng, who: Who, kind: Kind, now_ms: i64) -> Part {
-    let codecs = if who == Who::Ours { OURS } else { CODECS };
-    let transactional = rng.bool() && (who != Who::Ours || OUR_TRANSACTIONS);
+    let transactional = rng.bool();
     let runs = (0..rng.usize(1..4)).map(|_| run(rng, kind, transactional, now_ms)).collect();
     let batch_bytes = [512, 2_000, 16 << 10, 60 << 10][rng.usize(..4)];
-    Part { who, codec: codecs[rng.usize(..codecs.len())], batch_bytes, transactional, runs }
+    Part { who, codec: CODECS[rng.usize(..CODECS.len())], batch_bytes, transactional, runs }
 }
 
 fn run(rng: &mut Rng, kind: Kind, transactional: bool, now_ms: i64) -> Run {

@@ -1,22 +1,23 @@
 //! The data path under faults: three real brokers behind a proxy each, and every record exactly once, in the order of
 //! its partition.
 //!
-//! Without arguments the short form that `make test` runs, with 100,000 records: disturbed connections, a
-//! moved leader, a
-//! killed broker. `--records N` runs every fault with so many, `--only NAME` one case. The last line is
-//! `N passed, N failed`.
+//! Without arguments the short form that `make test` runs, with 100,000 records and shorter pauses. `--records N` runs
+//! every case with so many, `--only NAME` those whose names contain that. The last line is `N passed, N failed`.
 #![allow(missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 mod admin;
+mod faults;
+mod read;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;
+mod write;
 
 use admin::Admin;
 use plimsoll::Compression;
+use plimsoll::testing::wire::{Client, Writer, WriterOptions};
 use run::Run;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::broker::{Cluster, Options};
 use support::oracle;
@@ -26,16 +27,16 @@ plimsoll::install_allocator!();
 
 const BROKERS: usize = 3;
 const SHORT: u64 = 100_000;
-/// So long a broker is silent: longer than a request may stay unanswered.
-const PAUSE: Duration = Duration::from_secs(40);
+/// Where coordinators keep transactions.
+pub const COORDINATORS: &str = "__transaction_state";
 /// How long the cluster may take to be whole again.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The cluster and what disturbs it.
 pub struct Bench {
     pub cluster: Cluster,
-    proxies: Vec<Proxy>,
-    admin: Admin,
+    pub proxies: Vec<Proxy>,
+    pub admin: Admin,
     /// Records of a case.
     pub records: u64,
 }
@@ -49,6 +50,11 @@ pub struct Case {
     configs: &'static [(&'static str, &'static str)],
     pub codec: Compression,
     pub value_bytes: usize,
+    pub batch_bytes: usize,
+    pub frame_bytes: usize,
+    pub request_timeout_ms: i64,
+    /// Written in transactions, and read when committed.
+    pub transactional: bool,
     /// Lets the fault strike, and ends it.
     pub act: fn(&Bench, &Run) -> Result<(), String>,
 }
@@ -60,65 +66,63 @@ const CASE: Case = Case {
     configs: &[("min.insync.replicas", "2")],
     codec: Compression::None,
     value_bytes: 92,
+    batch_bytes: 16 << 10,
+    frame_bytes: 64 << 10,
+    request_timeout_ms: 30_000,
+    transactional: false,
     act: |_, _| Ok(()),
 };
 
 /// On two brokers.
 const ON_TWO: Case = Case { replicas: &[1, 2], partitions: 4, ..CASE };
+/// What is on its way while an answer takes long is a batch of each partition in each of five requests, or a frame.
+const FAR: Case = Case { batch_bytes: 64 << 10, frame_bytes: 1 << 20, ..ON_TWO };
 
-const PAUSED: &[Case] = &[Case { name: "paused for 40 s", act: paused, ..CASE }];
-const DISTURBED: &[Case] = &[
-    Case { name: "leader moved", act: leader_moved, ..ON_TWO },
-    Case { name: "delayed by 200 ms", act: delayed, ..ON_TWO },
-    Case { name: "reset at a random byte", act: reset, ..ON_TWO },
-    Case { name: "one byte at a time", act: trickled, codec: Compression::Lz4, value_bytes: 8, ..ON_TWO },
-    Case { name: "throttled", act: throttled, value_bytes: 24, ..ON_TWO },
-];
-const ENDED: &[Case] = &[
-    Case { name: "killed", act: killed, ..CASE },
+const CASES: &[Case] = &[
+    Case { name: "leader moved", act: faults::leader_moved, ..ON_TWO },
+    Case { name: "leader moved, transactions", act: faults::leaders_moved, transactional: true, ..ON_TWO },
+    Case { name: "delayed by 200 ms", act: faults::delayed, ..FAR },
+    Case { name: "reset at a random byte", act: faults::reset, ..ON_TWO },
+    Case { name: "reset at a random byte, transactions", act: faults::reset, transactional: true, ..ON_TWO },
+    Case { name: "one byte at a time", act: faults::trickled, codec: Compression::Lz4, value_bytes: 8, ..ON_TWO },
+    Case { name: "throttled", act: faults::throttled, value_bytes: 24, ..ON_TWO },
+    Case { name: "killed", act: faults::killed, ..CASE },
+    Case { name: "killed, transactions", act: faults::killed, transactional: true, ..CASE },
     Case {
         name: "unclean election",
-        act: unclean,
+        act: faults::unclean,
         configs: &[("min.insync.replicas", "2"), ("unclean.leader.election.enable", "true")],
         ..ON_TWO
     },
-    Case { name: "rolling restart", act: rolling, ..CASE },
+    Case { name: "rolling restart", act: faults::rolling, ..CASE },
+    Case { name: "paused", act: faults::paused, ..CASE },
 ];
 
 fn main() -> ExitCode {
-    let short = argument("--records").is_none();
     let records = argument("--records").map_or(SHORT, |given| given.parse().unwrap());
     let Some(bench) = Bench::new(records) else {
         println!("test result: ok. 0 passed; 0 failed");
         return ExitCode::SUCCESS;
     };
-    let (passed, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (mut passed, mut failed) = (0, 0);
     let only = argument("--only").unwrap_or_default();
-    let all = |cases: &[Case]| {
-        for case in cases.iter().filter(|case| case.name.contains(&only)) {
-            if failed.load(Ordering::Relaxed) > 0 {
-                // What failed may have left the brokers in any state.
-                println!("{}: not run", case.name);
-                failed.fetch_add(1, Ordering::Relaxed);
-                continue;
-            }
-            let start = Instant::now();
-            let outcome = run::run(&bench, case);
-            let seconds = start.elapsed().as_secs_f32();
-            let (count, told) = match outcome {
-                Ok(told) => (&passed, format!("ok: {told}")),
-                Err(why) => (&failed, format!("FAILED: {why}")),
-            };
-            count.fetch_add(1, Ordering::Relaxed);
-            println!("{}: {records} records in {seconds:.1} s, {told}", case.name);
+    for case in CASES.iter().filter(|case| case.name.contains(&only)) {
+        if failed > 0 {
+            // What failed may have left the brokers in any state.
+            println!("{}: not run", case.name);
+            failed += 1;
+            continue;
         }
-    };
-    all(DISTURBED);
-    all(&ENDED[..if short { 1 } else { ENDED.len() }]);
-    if !short {
-        all(PAUSED);
+        let start = Instant::now();
+        let outcome = run::run(&bench, case);
+        let seconds = start.elapsed().as_secs_f32();
+        let (count, told) = match outcome {
+            Ok(told) => (&mut passed, format!("ok: {told}")),
+            Err(why) => (&mut failed, format!("FAILED: {why}")),
+        };
+        *count += 1;
+        println!("{}: {records} records in {seconds:.1} s, {told}", case.name);
     }
-    let (passed, failed) = (passed.into_inner(), failed.into_inner());
     println!("test result: {}. {passed} passed; {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -162,22 +166,46 @@ impl Bench {
         }
     }
 
+    /// Whether this is the short form.
+    pub fn is_short(&self) -> bool {
+        self.records <= SHORT
+    }
+
+    /// A transactional id whose coordinator is this broker by now: its partition of the coordinators' topic is
+    /// chosen by the hash that Java gives a text.
+    pub fn coordinated_by(&self, base: &str, broker: i32) -> Result<String, String> {
+        if oracle::partitions(&self.bootstrap(), COORDINATORS).is_none() {
+            // The first transaction makes it.
+            let client = Client::new(&self.bootstrap())?;
+            let transactional_id = Some("first".to_owned());
+            Writer::new(&client, &WriterOptions { transactional_id, ..WriterOptions::default() })?.begin()?;
+        }
+        let leaders = oracle::leaders(&self.bootstrap(), COORDINATORS).ok_or("no coordinators")?;
+        let ids = (0..1_000).map(|n| format!("{base}-{n}"));
+        let led = |id: &String| {
+            let hash = id.bytes().fold(0i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+            let at = (hash & i32::MAX) as usize % leaders.len();
+            leaders[at].0 == broker
+        };
+        ids.into_iter().find(led).ok_or_else(|| format!("broker {broker} coordinates nothing: {leaders:?}"))
+    }
+
     /// All connections as they are.
     pub fn calm(&self) {
         self.disturb(Fault::None);
     }
 
-    fn disturb(&self, fault: Fault) {
+    pub fn disturb(&self, fault: Fault) {
         self.proxies.iter().for_each(|proxy| proxy.set(fault));
     }
 
     /// Waits until the fewest replicas in sync of the topic's partitions are as many as wanted.
-    fn in_sync(&self, topic: &str, wanted: fn(usize) -> bool) -> Result<(), String> {
+    pub fn in_sync(&self, topic: &str, wanted: fn(usize) -> bool) -> Result<(), String> {
         self.until(topic, |all| all.iter().map(|(_, count)| *count).min().is_some_and(wanted))
     }
 
     /// Waits until this broker leads all partitions of the topic.
-    fn led_by(&self, topic: &str, broker: i32) -> Result<(), String> {
+    pub fn led_by(&self, topic: &str, broker: i32) -> Result<(), String> {
         self.until(topic, |all| all.iter().all(|(leader, _)| *leader == broker))
     }
 
@@ -194,97 +222,4 @@ impl Bench {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
-}
-
-fn paused(bench: &Bench, run: &Run) -> Result<(), String> {
-    run.allow(30);
-    run.written(25)?;
-    bench.cluster.pause(2);
-    run.allow(80);
-    std::thread::sleep(PAUSE);
-    bench.cluster.resume(2);
-    run.allow(100);
-    run.read_all()
-}
-
-fn killed(bench: &Bench, run: &Run) -> Result<(), String> {
-    run.allow(30);
-    run.written(25)?;
-    bench.cluster.kill(0);
-    run.allow(80);
-    run.written(80)?;
-    bench.cluster.restart(0);
-    run.allow(100);
-    run.read_all()?;
-    bench.in_sync(&run.topic, |count| count == 3)
-}
-
-fn rolling(bench: &Bench, run: &Run) -> Result<(), String> {
-    for (node, upto) in [(0, 30), (1, 60), (2, 90)] {
-        run.allow(upto);
-        run.written(upto - 10)?;
-        bench.cluster.stop(node);
-        run.allow(upto + 5);
-        bench.cluster.restart(node);
-        bench.in_sync(&run.topic, |count| count == 3)?;
-    }
-    run.allow(100);
-    run.read_all()
-}
-
-fn leader_moved(bench: &Bench, run: &Run) -> Result<(), String> {
-    for step in 0..6 {
-        run.allow(15 * (step + 1));
-        run.written(15 * step + 5)?;
-        bench.admin.lead(&run.topic, if step % 2 == 0 { 2 } else { 1 })?;
-    }
-    run.allow(100);
-    run.read_all()
-}
-
-/// The follower is gone, and the leader after it has taken more; then the follower alone comes back and leads.
-fn unclean(bench: &Bench, run: &Run) -> Result<(), String> {
-    run.allow(30);
-    run.written(25)?;
-    bench.cluster.kill(1);
-    // Appended on the leader alone, and not acknowledged: these are lost and written again.
-    run.allow(60);
-    bench.in_sync(&run.topic, |count| count == 1)?;
-    bench.cluster.kill(0);
-    bench.cluster.restart(1);
-    bench.led_by(&run.topic, 2)?;
-    bench.cluster.restart(0);
-    bench.in_sync(&run.topic, |count| count == 2)?;
-    run.allow(100);
-    run.read_all()
-}
-
-fn disturbed(bench: &Bench, run: &Run, fault: Fault) -> Result<(), String> {
-    run.allow(10);
-    run.written(5)?;
-    bench.disturb(fault);
-    run.allow(100);
-    let outcome = run.read_all();
-    bench.calm();
-    outcome
-}
-
-fn delayed(bench: &Bench, run: &Run) -> Result<(), String> {
-    disturbed(bench, run, Fault::Delay(Duration::from_millis(200)))
-}
-
-fn trickled(bench: &Bench, run: &Run) -> Result<(), String> {
-    disturbed(bench, run, Fault::Trickle)
-}
-
-fn throttled(bench: &Bench, run: &Run) -> Result<(), String> {
-    disturbed(bench, run, Fault::Throttle(1_000_000))
-}
-
-fn reset(bench: &Bench, run: &Run) -> Result<(), String> {
-    let resets = || bench.proxies.iter().map(Proxy::resets).sum::<u64>();
-    let before = resets();
-    disturbed(bench, run, Fault::Reset(bench.records * 3))?;
-    let resets = resets() - before;
-    if resets >= 10 { Ok(()) } else { Err(format!("only {resets} resets")) }
 }

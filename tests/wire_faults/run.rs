@@ -1,30 +1,29 @@
 //! One case: records are written and read by the library while a fault strikes, then read by librdkafka.
 //!
-//! Record `n` goes to partition `n % partitions` and is the `n / partitions`th there: its value begins with
-//! that number,
-//! and so its offset must be that number, too: nothing lost, nothing twice, all in order.
+//! Record `n` goes to partition `n % partitions` and is the `n / partitions`th there: its value begins with that
+//! number. Nothing lost, nothing twice, all in order.
+use crate::read::{oracle_reads, read};
 use crate::support::oracle;
+use crate::write::write;
 use crate::{Bench, Case};
-use plimsoll::testing::wire::{Client, Reader, ReaderOptions, Writer, WriterOptions};
-use rdkafka::consumer::Consumer as _;
-use rdkafka::error::KafkaError;
-use rdkafka::message::Message as _;
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long nothing may come or go.
-const PATIENCE: Duration = Duration::from_secs(180);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What the threads of a case tell each other.
 pub struct Run {
     pub topic: String,
-    records: u64,
+    /// Of a case with transactions: the transactional id, and the group whose offsets they commit.
+    pub group: Option<String>,
+    pub records: u64,
     /// Records that may be written so far.
-    allowed: AtomicU64,
-    written: AtomicU64,
-    read: AtomicU64,
-    failed: AtomicBool,
+    pub allowed: AtomicU64,
+    /// Records handed to the producer; committed, if there are transactions.
+    pub written: AtomicU64,
+    pub read: AtomicU64,
+    pub failed: AtomicBool,
 }
 
 impl Run {
@@ -44,17 +43,23 @@ impl Run {
     }
 
     fn wait(&self, what: &str, count: &AtomicU64, least: u64) -> Result<(), String> {
-        let deadline = Instant::now() + PATIENCE;
-        while count.load(Ordering::Acquire) < least {
+        let (mut last, mut since) = (0, Instant::now());
+        loop {
+            let now = count.load(Ordering::Acquire);
+            if now >= least {
+                return Ok(());
+            }
             if self.failed.load(Ordering::Acquire) {
                 return Err("given up".to_owned());
             }
-            if Instant::now() > deadline {
-                return Err(format!("{} of {least} records {what}", count.load(Ordering::Acquire)));
+            if now > last {
+                (last, since) = (now, Instant::now());
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(format!("{now} of {least} records {what}"));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(())
     }
 
     fn note<T>(&self, outcome: Result<T, String>) -> Result<T, String> {
@@ -66,10 +71,12 @@ impl Run {
 /// Runs a case; answers what the producer had to do again.
 pub fn run(bench: &Bench, case: &Case) -> Result<String, String> {
     let (records, bootstrap) = (bench.records, bench.bootstrap());
-    let topic = bench.cluster.unique(&case.name.replace(' ', "-"));
+    let topic = bench.cluster.unique(&case.name.replace([' ', ','], "-"));
     bench.create(&topic, case);
+    let group = case.transactional.then(|| bench.coordinated_by(&topic, 1)).transpose()?;
     let zero = AtomicU64::default;
-    let run = Run { topic, records, allowed: zero(), written: zero(), read: zero(), failed: AtomicBool::new(false) };
+    let failed = AtomicBool::new(false);
+    let run = Run { topic, group, records, allowed: zero(), written: zero(), read: zero(), failed };
     let outcome = std::thread::scope(|scope| {
         let writer = scope.spawn(|| run.note(write(&bootstrap, case, &run).map_err(|why| format!("writer: {why}"))));
         let reader = scope.spawn(|| run.note(read(&bootstrap, case, &run).map_err(|why| format!("reader: {why}"))));
@@ -77,115 +84,15 @@ pub fn run(bench: &Bench, case: &Case) -> Result<String, String> {
         run.allow(100);
         let (written, read) = (writer.join().unwrap(), reader.join().unwrap());
         match (written, read) {
-            (Ok(troubles), Ok(())) => act.map(|()| troubles),
+            (Ok(told), Ok(silence)) => act.map(|()| format!("{told}; nothing read for {:.1} s", silence.as_secs_f32())),
             (written, read) => {
                 Err([written.err(), read.err(), act.err()].into_iter().flatten().collect::<Vec<_>>().join("; "))
             }
         }
     });
     bench.calm();
-    let outcome = outcome.and_then(|troubles| oracle_reads(bench, case, &run).map(|()| troubles));
+    let start = Instant::now();
+    let outcome = outcome.and_then(|told| oracle_reads(bench, case, &run).map(|()| told));
     oracle::delete_topic(&bootstrap, &run.topic);
-    outcome
-}
-
-fn write(bootstrap: &str, case: &Case, run: &Run) -> Result<String, String> {
-    let client = Client::new(bootstrap)?;
-    let options = WriterOptions { codec: case.codec, ..WriterOptions::default() };
-    let mut writer = Writer::new(&client, &options)?;
-    let topic = writer.topic(&run.topic);
-    let partitions = u64::from(case.partitions.unsigned_abs());
-    let mut value = vec![b'.'; case.value_bytes];
-    for n in 0..run.records {
-        while n >= run.allowed.load(Ordering::Acquire) {
-            writer.turn(10)?;
-            if run.failed.load(Ordering::Acquire) {
-                return Err("given up".to_owned());
-            }
-        }
-        value[..8].copy_from_slice(&(n / partitions).to_be_bytes());
-        writer.write_value(topic, u32::try_from(n % partitions).unwrap(), now_ms(), &value)?;
-        run.written.store(n + 1, Ordering::Release);
-    }
-    writer.flush()?;
-    let (retried, lost) = writer.troubles();
-    Ok(format!("{retried} batches again, {lost} connections lost"))
-}
-
-fn read(bootstrap: &str, case: &Case, run: &Run) -> Result<(), String> {
-    let client = Client::new(bootstrap)?;
-    let mut reader = Reader::new(&client, &ReaderOptions::default())?;
-    for partition in 0..case.partitions {
-        reader.add(&run.topic, partition, 0)?;
-    }
-    let mut next = vec![0; case.partitions.unsigned_abs() as usize];
-    let (mut total, mut wrong) = (0, None);
-    let mut deadline = Instant::now() + PATIENCE;
-    while total < run.records {
-        let before = total;
-        reader.turn(20, &mut |partition, seen| {
-            let number = number_of(seen.value);
-            if (number, seen.offset) != (next[partition], next[partition]) && wrong.is_none() {
-                wrong = Some(format!("{number} at offset {} of {partition}, not {}", seen.offset, next[partition]));
-            }
-            next[partition] += 1;
-            total += 1;
-        })?;
-        if let Some(wrong) = wrong {
-            return Err(wrong);
-        }
-        run.read.store(total, Ordering::Release);
-        if total > before {
-            deadline = Instant::now() + PATIENCE;
-        }
-        if run.failed.load(Ordering::Acquire) || Instant::now() > deadline {
-            return Err(format!("{total} of {} records read", run.records));
-        }
-    }
-    Ok(())
-}
-
-/// What the log really holds.
-fn oracle_reads(bench: &Bench, case: &Case, run: &Run) -> Result<(), String> {
-    let consumer = oracle::consumer(&bench.bootstrap(), "wire-faults", &[("fetch.wait.max.ms", "20")]);
-    let mut list = TopicPartitionList::new();
-    for partition in 0..case.partitions {
-        list.add_partition_offset(&run.topic, partition, Offset::Beginning).unwrap();
-    }
-    consumer.assign(&list).map_err(|e| e.to_string())?;
-    let mut next = vec![0; case.partitions.unsigned_abs() as usize];
-    let mut left = case.partitions;
-    let mut deadline = Instant::now() + PATIENCE;
-    while left > 0 {
-        match consumer.poll(Duration::from_millis(100)) {
-            Some(Ok(message)) => {
-                let (number, partition) = (number_of(message.payload()), message.partition() as usize);
-                if (number, message.offset()) != (next[partition], next[partition]) {
-                    return Err(format!(
-                        "librdkafka reads {number} at offset {} of {partition}, not {}",
-                        message.offset(),
-                        next[partition]
-                    ));
-                }
-                next[partition] += 1;
-                deadline = Instant::now() + PATIENCE;
-            }
-            Some(Err(KafkaError::PartitionEOF(_))) => left -= 1,
-            Some(Err(error)) => eprintln!("librdkafka: {error}"),
-            None if Instant::now() > deadline => return Err("librdkafka comes to no end".to_owned()),
-            None => {}
-        }
-    }
-    let total = next.iter().sum::<i64>();
-    if total == run.records.cast_signed() { Ok(()) } else { Err(format!("librdkafka reads {total} records")) }
-}
-
-fn number_of(value: Option<&[u8]>) -> i64 {
-    value.and_then(|value| value.first_chunk()).map_or(-1, |bytes| i64::from_be_bytes(*bytes))
-}
-
-/// Of today: a broker forgets a producer by the time of its records.
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    i64::try_from(now.as_millis()).unwrap()
+    outcome.map(|told| format!("{told}, checked in {:.1} s", start.elapsed().as_secs_f32()))
 }

@@ -15,6 +15,10 @@ const MAX_ADDRS: usize = 4;
 /// Bytes of a request before its first partition: header, client id, and the fetch's own fields.
 pub(super) const REQUEST_HEADER_BYTES: usize = 128;
 
+/// After so long, in milliseconds, a broker that leaves a fetch unanswered may be out of the cluster: it is looked up
+/// whether another one leads its partitions by now.
+pub(super) const SILENT_MS: i64 = 5_000;
+
 /// What the connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -75,6 +79,8 @@ pub(super) struct FetchBroker {
     pub(super) isolate: usize,
     /// End of patience with the present phase.
     pub(super) deadline: i64,
+    /// When it is looked up whether a broker that does not answer still leads; goes on with each look.
+    pub(super) look_up_at: i64,
     /// No attempt to connect before this.
     pub(super) retry_at: i64,
     /// No fetch before this, by the broker's wish.
@@ -123,6 +129,7 @@ impl FetchBroker {
             first: 0,
             isolate: 0,
             deadline: i64::MAX,
+            look_up_at: i64::MAX,
             retry_at: 0,
             throttled_until: 0,
             version: 0,
@@ -187,6 +194,7 @@ impl FetchBroker {
         self.link.flush()?;
         self.phase = Phase::Versions(version);
         self.deadline = now_ms.saturating_add(settings.request_timeout_ms);
+        self.look_up_at = now_ms.saturating_add(SILENT_MS);
         Ok(())
     }
 
@@ -210,7 +218,7 @@ impl FetchBroker {
         let epochs = answer.offered.choose(ApiKey::OffsetForLeaderEpoch).ok();
         self.epochs = epochs.filter(|_| self.version < FETCH_WITH_EPOCHS);
         self.phase = Phase::Idle;
-        self.deadline = i64::MAX;
+        (self.deadline, self.look_up_at) = (i64::MAX, i64::MAX);
         self.throttle(answer.throttle_ms, now_ms);
         Ok(())
     }
@@ -230,7 +238,7 @@ impl FetchBroker {
     /// An answer came: the connection is good.
     pub(super) fn answered(&mut self) {
         self.phase = Phase::Idle;
-        self.deadline = i64::MAX;
+        (self.deadline, self.look_up_at) = (i64::MAX, i64::MAX);
         self.backoff.succeeded();
         self.last_fault = None;
     }
@@ -253,7 +261,7 @@ impl FetchBroker {
     pub(super) fn hang_up(&mut self) -> Option<FrameBuf> {
         self.link.close();
         self.phase = Phase::Down;
-        self.deadline = i64::MAX;
+        (self.deadline, self.look_up_at) = (i64::MAX, i64::MAX);
         self.asked.clear();
         (self.reserved, self.blocked) = (false, false);
         self.buf.take()

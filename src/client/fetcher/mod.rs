@@ -16,6 +16,8 @@
 //! `None`. Callers: stream threads and the restore thread.
 mod broker;
 mod deliver;
+#[cfg(feature = "bench")]
+mod describe;
 mod fault;
 mod leaders;
 mod pending;

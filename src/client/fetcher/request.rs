@@ -1,5 +1,5 @@
 //! Which partitions the next fetch from a broker asks for, and how much of each.
-use super::broker::{Asked, FETCH_BY_NAME, FetchBroker, Phase, REQUEST_HEADER_BYTES};
+use super::broker::{Asked, FETCH_BY_NAME, FetchBroker, Phase, REQUEST_HEADER_BYTES, SILENT_MS};
 use super::slot::{SlotState, Slots};
 use super::{FetcherSettings, LinkFault, Slot};
 use crate::arena::FramePool;
@@ -78,7 +78,9 @@ pub(super) fn send(
     writer.finish(&settings.rack)?;
     broker.link.flush()?;
     broker.phase = Phase::Fetching;
-    broker.deadline = now_ms.saturating_add(settings.request_timeout_ms).saturating_add(settings.max_wait_ms.into());
+    let answer_at = now_ms.saturating_add(settings.max_wait_ms.into());
+    broker.deadline = answer_at.saturating_add(settings.request_timeout_ms);
+    broker.look_up_at = answer_at.saturating_add(SILENT_MS);
     Ok(())
 }
 

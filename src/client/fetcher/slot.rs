@@ -197,6 +197,12 @@ impl Slots {
         self.states.get_mut(slot.index()).filter(|state| state.used)
     }
 
+    /// The partition in a place, if one is there.
+    #[cfg(feature = "bench")]
+    pub(super) fn at(&self, place: usize) -> Option<&SlotState> {
+        self.states.get(place).filter(|state| state.used)
+    }
+
     /// Name of a topic.
     pub(super) fn topic(&self, index: usize) -> &Arc<str> {
         &self.topics[index]

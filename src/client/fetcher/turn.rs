@@ -1,5 +1,5 @@
 //! A turn: connections are driven on, answers taken in, the next fetches sent.
-use super::broker::Phase;
+use super::broker::{Phase, SILENT_MS};
 use super::response::Surroundings;
 use super::slot::SlotState;
 use super::{FetchFault, Fetcher, LinkFault, prove, request, response};
@@ -64,7 +64,12 @@ impl Fetcher {
         if broker.blocked {
             // The broker has done its part; it is we who wait.
             broker.deadline = now_ms.saturating_add(self.settings.request_timeout_ms);
+            broker.look_up_at = i64::MAX;
             return self.choose_buffer(at, now_ms);
+        }
+        if broker.look_up_at <= now_ms {
+            broker.look_up_at = now_ms.saturating_add(SILENT_MS);
+            self.metadata.request_refresh();
         }
         if broker.deadline <= now_ms && broker.phase == Phase::Idle {
             broker.end_idle();
@@ -303,7 +308,7 @@ impl Fetcher {
             Phase::Idle if broker.throttled_until > now_ms => broker.throttled_until,
             // Another thread may give the oversize buffer back without telling.
             Phase::Fetching if broker.blocked => now_ms.saturating_add(OVERSIZE_RETRY_MS),
-            _ => broker.deadline,
+            _ => broker.deadline.min(broker.look_up_at),
         }
     }
 }

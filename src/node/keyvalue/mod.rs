@@ -5,7 +5,7 @@
 //! changelogged (pending) → backend (clean); nothing else reaches the backend. Bound: the overlay's limit. A change
 //! that finds the store full drops clean entries, then forwards its oldest dirty ones, then writes pending ones to the
 //! backend before the commit, as Kafka Streams' record cache does. Called by the operators of `node::ops` and, through
-//! [`StateStore`], by the thread.
+//! [`StateStore`](super::StateStore), by the thread.
 //!
 //! Bytes: a key is the partition (4 bytes, big-endian) and the store's key as Kafka has it; a row of the backend lies
 //! and looks as its [`StoreKind`] says; a changelog record carries the plain value, the timestamp is the record's.

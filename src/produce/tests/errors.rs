@@ -1,8 +1,8 @@
 //! What each class of error does.
 use super::fake::{Act, FakeCluster};
 use super::{Bench, numbers, settings};
-use crate::produce::{AppendError, Cause};
-use crate::wire::ErrorCode;
+use crate::produce::{AppendError, Cause, ProducerSettings, TxnState};
+use crate::wire::{ErrorCode, WireError};
 
 #[test]
 fn a_batch_too_large_for_the_broker_is_halved_until_it_fits_in_order_and_in_sequence() {
@@ -73,23 +73,60 @@ fn a_duplicate_is_a_success_without_an_offset() {
 }
 
 #[test]
-fn acknowledged_records_that_the_broker_lost_fail_the_partition() {
+fn acknowledged_records_that_the_broker_lost_raise_the_epoch_and_all_that_follow_are_written_once() {
+    // A lost answer before does not change that: the broker would know the batch.
+    for unclear in [false, true] {
+        let cluster = FakeCluster::start(1, &[("a", &[1, 1])]);
+        let mut bench = Bench::new(settings(256, 8), &cluster.metadata);
+        let topic = bench.producer.topic("a");
+        let slot = bench.producer.ack_slot();
+        for partition in 0..2 {
+            bench.append(topic, partition, "acknowledged", slot);
+        }
+        bench.flush();
+        let mut attempts = 0;
+        cluster.script(move |seen| {
+            attempts += u32::from(seen.partition == 0);
+            match attempts {
+                _ if seen.partition == 1 || seen.epoch > 0 => Act::Normal,
+                1 if unclear => Act::Error(7),
+                _ => Act::Error(45),
+            }
+        });
+        for n in 0..100 {
+            for partition in 0..2 {
+                bench.append(topic, partition, &n.to_string(), slot);
+            }
+        }
+        bench.flush();
+        assert_eq!(bench.producer.ack(slot).error, None);
+        let expected = [vec!["acknowledged".to_owned()], numbers(0..100)].concat();
+        for partition in 0..2 {
+            cluster.holds("a", partition, &expected);
+        }
+        let state = cluster.state();
+        let raised: Vec<_> = state.seen.iter().filter(|s| s.partition == 0 && s.epoch == 1).collect();
+        assert_eq!(raised[0].sequence, 0);
+        assert_eq!((state.identities, bench.producer.stats().renumbered), (1, 1), "no new id was asked for");
+    }
+}
+
+#[test]
+fn acknowledged_records_that_the_broker_lost_fail_a_transaction() {
     let cluster = FakeCluster::start(1, &[("a", &[1])]);
-    let mut bench = Bench::new(settings(256, 4), &cluster.metadata);
+    let mut bench = Bench::transactional(&cluster, "lost");
     let topic = bench.producer.topic("a");
     let slot = bench.producer.ack_slot();
+    assert_eq!(bench.settle(), TxnState::Ready);
+    bench.producer.begin().unwrap();
     bench.append(topic, 0, "acknowledged", slot);
     bench.flush();
-    cluster.script(|seen| if seen.epoch == 0 { Act::Error(45) } else { Act::Normal });
+    cluster.script(|_| Act::Error(45));
     bench.append(topic, 0, "next", slot);
     bench.flush();
     let code = ErrorCode::OutOfOrderSequenceNumber;
     assert_eq!(bench.producer.ack(slot).error.unwrap().cause, Cause::SequenceLost { code });
-    // After the reset everything goes on under the next epoch.
-    bench.producer.reset(slot);
-    bench.append(topic, 0, "again", slot);
-    bench.flush();
-    assert_eq!(cluster.values("a", 0), ["acknowledged", "again"]);
+    assert!(matches!(bench.state(), TxnState::Failed(_)), "{:?}", bench.state());
 }
 
 #[test]
@@ -207,8 +244,66 @@ fn brokers_of_every_version_are_met_and_too_old_ones_refused() {
     let slot = bench.producer.ack_slot();
     bench.append(topic, 0, "x", slot);
     bench.flush();
-    let code = ErrorCode::UnsupportedVersion;
-    assert_eq!(bench.producer.ack(slot).error.unwrap().cause, Cause::Fatal { code });
+    let cause = bench.producer.ack(slot).error.unwrap().cause;
+    assert!(matches!(cause, Cause::Unsupported(WireError::Unsupported { api: "Produce", .. })), "{cause:?}");
+}
+
+#[test]
+fn a_broker_before_2_4_is_refused_by_its_release() {
+    let cluster = FakeCluster::start(1, &[("a", &[1])]);
+    cluster.state().metadata_version = 8;
+    let mut bench = Bench::new(settings(256, 2), &cluster.metadata);
+    let topic = bench.producer.topic("a");
+    let slot = bench.producer.ack_slot();
+    bench.append(topic, 0, "x", slot);
+    bench.flush();
+    let error = bench.producer.ack(slot).error.unwrap();
+    assert_eq!(error.cause, Cause::Unsupported(WireError::TooOld { metadata: 8 }));
+    assert!(error.to_string().contains("2.4 or later"), "{error}");
+    assert!(matches!(bench.try_append(topic, 0, "y", slot), Err(AppendError::Failed(e)) if e == error));
+}
+
+#[test]
+fn a_connection_that_nobody_uses_is_ended_and_made_anew_without_a_pause() {
+    let cluster = FakeCluster::start(1, &[("a", &[1])]);
+    let wanted = ProducerSettings { max_idle_ms: 60, retry_backoff_ms: 60_000, ..settings(256, 2) };
+    let mut bench = Bench::new(wanted, &cluster.metadata);
+    let topic = bench.producer.topic("a");
+    let slot = bench.producer.ack_slot();
+    bench.append(topic, 0, "x", slot);
+    bench.flush();
+    let begun = bench.now_ms();
+    bench.until(|p| p.connections() == 0);
+    assert!((40..5_000).contains(&(bench.now_ms() - begun)), "{} ms", bench.now_ms() - begun);
+    bench.append(topic, 0, "y", slot);
+    bench.flush();
+    assert_eq!(cluster.values("a", 0), ["x", "y"]);
+    assert_eq!((cluster.state().connections, bench.producer.stats().lost), (2, 0));
+}
+
+#[test]
+fn a_silent_broker_is_left_as_soon_as_another_one_leads() {
+    let cluster = FakeCluster::start(2, &[("a", &[1])]);
+    let mut bench = Bench::new(settings(256, 8), &cluster.metadata);
+    let topic = bench.producer.topic("a");
+    let slot = bench.producer.ack_slot();
+    bench.append(topic, 0, "0", slot);
+    bench.flush();
+    cluster.script(|seen| if seen.node == 1 { Act::Silence } else { Act::Normal });
+    for n in 1..20 {
+        bench.append(topic, 0, &n.to_string(), slot);
+    }
+    bench.producer.begin_flush();
+    bench.until(|p| p.stats().requests > 1);
+    let begun = bench.now_ms();
+    cluster.move_leader("a", 0, 2);
+    cluster.publish();
+    cluster.metadata.take_request();
+    bench.until(|p| p.is_flushed());
+    // Not after the time-out of a request, which is 30 seconds.
+    assert!((4_000..9_000).contains(&(bench.now_ms() - begun)), "{} ms", bench.now_ms() - begun);
+    assert!(cluster.metadata.take_request(), "it was looked up who leads");
+    cluster.holds("a", 0, &numbers(0..20));
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub(super) struct State {
     requests: usize,
     /// The highest version of ApiVersions, and of Produce.
     pub(super) versions: (i16, i16),
+    /// The highest version of Metadata, which tells the release.
+    pub(super) metadata_version: i16,
     /// Whether records are kept.
     pub(super) keep: bool,
     pub(super) transactions: Coordinator,
@@ -100,6 +102,7 @@ impl FakeCluster {
             connections: 0,
             requests: 0,
             versions: (4, 11),
+            metadata_version: 9,
             keep: true,
             transactions: Coordinator { node: 1, epoch: -1, ..Coordinator::default() },
         }));
@@ -271,12 +274,16 @@ impl Connection<'_> {
 
     fn api_versions(&self, version: i16, out: &mut Vec<u8>) {
         let (versions, produce) = self.state.lock().unwrap().versions;
-        let level = self.state.lock().unwrap().transactions.level;
+        let (level, metadata) = {
+            let state = self.state.lock().unwrap();
+            (state.transactions.level, state.metadata_version)
+        };
         let known = version <= versions;
         let flexible = known && version >= 3;
         put(out, &(if known { 0i16 } else { 35 }).to_be_bytes());
         let ranges = [
             (0i16, 3i16, produce),
+            (3, 0, metadata),
             (10, 0, 3),
             (18, 0, versions),
             (22, 0, 4),

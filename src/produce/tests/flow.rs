@@ -1,9 +1,10 @@
 //! Without faults: order, sharing of requests, what is on its way, back-pressure.
-use super::fake::FakeCluster;
+use super::fake::{Act, FakeCluster};
 use super::{Bench, numbers, settings, text};
 use crate::client::SharedMetadata;
 use crate::produce::{AppendError, Producer};
 use crate::wire::Compression;
+use std::time::Duration;
 
 pub(super) const CODECS: [Compression; 5] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
@@ -126,6 +127,10 @@ fn a_partial_batch_leaves_at_once_without_a_timer_and_after_the_linger_time_with
 #[test]
 fn under_load_batches_grow_by_themselves() {
     let cluster = FakeCluster::start(1, &[("a", &[1])]);
+    cluster.script(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        Act::Normal
+    });
     let mut bench = Bench::new(settings(16 << 10, 8), &cluster.metadata);
     let topic = bench.producer.topic("a");
     let slot = bench.producer.ack_slot();

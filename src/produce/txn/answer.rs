@@ -209,8 +209,7 @@ impl Producer {
             txn.state = TxnState::Fatal(error);
             txn.next = None;
         }
-        self.fatal = Some(code);
-        self.fail_all(Cause::Fatal { code });
+        self.end(Cause::Fatal { code });
     }
 
     /// A broker's answer to batches, or its versions, end the producer.

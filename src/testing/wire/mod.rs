@@ -4,10 +4,12 @@
 //! Owns a [`Client`] (the metadata of one cluster, kept by a thread), [`Writer`]s and [`Reader`]s over it. Invariant:
 //! nothing is done here but turns of the producer and the fetcher. Bound: their pools. Called by `tests/wire_*` only.
 mod reader;
+mod transaction;
 mod writer;
 
 pub use reader::{Reader, ReaderOptions, Seen};
-pub use writer::{Out, Writer, WriterOptions};
+pub use transaction::End;
+pub use writer::{Out, SILENCE, Writer, WriterOptions};
 
 use crate::client::metadata_thread::MetadataThread;
 use std::fmt::Display;
@@ -15,9 +17,6 @@ use std::time::{Duration, Instant};
 
 /// A result whose error is the text of what the library answered.
 pub type Outcome<T> = Result<T, String>;
-
-/// Longest wait of a turn, in milliseconds.
-const TURN_MS: i64 = 50;
 
 /// A record with its own bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

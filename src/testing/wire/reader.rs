@@ -128,6 +128,11 @@ impl Reader {
         self.slots.iter().position(|known| *known == slot).unwrap_or(usize::MAX)
     }
 
+    /// Where it stands, in words.
+    pub fn describe(&self) -> String {
+        self.fetcher.describe(since(self.start))
+    }
+
     /// Offset behind what was lent of a partition, or skipped.
     pub fn position(&self, number: usize) -> i64 {
         self.slots.get(number).map_or(-1, |slot| self.fetcher.position(*slot))

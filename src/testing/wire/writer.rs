@@ -1,11 +1,17 @@
 //! A producer with its poll set and clock.
 //!
 //! Invariant: a call returns when what it asked for is so, or with the reason why it never will be. Bound: patience.
-use super::{Client, Outcome, Record, TURN_MS, since, text, wait};
+use super::{Client, Outcome, Record, since, text, wait};
 use crate::net::PollSet;
-use crate::produce::{AckSlot, AppendError, OutRecord, OutTopic, Producer, ProducerSettings};
+use crate::produce::{AckSlot, AppendError, OutRecord, OutTopic, Producer, ProducerSettings, TxnSettings};
 use crate::wire::{Compression, Header, RawHeaders};
 use std::time::{Duration, Instant};
+
+/// Longest wait of a turn, in milliseconds.
+pub(super) const TURN_MS: i64 = 50;
+
+/// So long a silence is told of.
+pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// What a [`Writer`] is made with; times in milliseconds.
 #[derive(Clone, Debug)]
@@ -24,6 +30,10 @@ pub struct WriterOptions {
     pub request_timeout_ms: i64,
     /// `delivery.timeout.ms`.
     pub delivery_timeout_ms: i64,
+    /// `transactional.id`; `None`: without transactions.
+    pub transactional_id: Option<String>,
+    /// Told where the writer stands, once whenever nothing was acknowledged for [`SILENCE`].
+    pub silent: fn(&str),
 }
 
 impl Default for WriterOptions {
@@ -36,6 +46,8 @@ impl Default for WriterOptions {
             linger_ms: 0,
             request_timeout_ms: 30_000,
             delivery_timeout_ms: 120_000,
+            transactional_id: None,
+            silent: |_| (),
         }
     }
 }
@@ -44,15 +56,19 @@ impl Default for WriterOptions {
 #[derive(Clone, Copy, Debug)]
 pub struct Out(OutTopic);
 
-/// An idempotent producer.
+/// An idempotent producer, transactional if it was made so: see `transaction` for its further calls.
 #[derive(Debug)]
 pub struct Writer {
-    producer: Producer,
+    pub(super) producer: Producer,
     polls: PollSet,
     start: Instant,
-    slot: AckSlot,
+    pub(super) slot: AckSlot,
     headers: Vec<u8>,
-    patience: Duration,
+    pub(super) patience: Duration,
+    /// Records acknowledged when that was last looked at, since when, and whether the silence was told of.
+    heard: (u64, Instant, bool),
+    longest: Duration,
+    silent: fn(&str),
 }
 
 impl Writer {
@@ -69,11 +85,18 @@ impl Writer {
             delivery_timeout_ms: options.delivery_timeout_ms,
             ..ProducerSettings::new(options.batch_bytes, options.batches)
         };
-        let mut producer = Producer::new(settings, client.0.metadata.clone(), 0).map_err(text)?;
+        let metadata = client.0.metadata.clone();
+        let mut producer = match &options.transactional_id {
+            None => Producer::new(settings, metadata, 0),
+            Some(id) => Producer::transactional(settings, TxnSettings::new(id), metadata, 0),
+        }
+        .map_err(text)?;
         let slot = producer.ack_slot();
         let polls = PollSet::new().map_err(text)?;
         let patience = Duration::from_millis(u64::try_from(options.delivery_timeout_ms).unwrap_or(0) + 30_000);
-        Ok(Self { producer, polls, start: Instant::now(), slot, headers: Vec::new(), patience })
+        let (start, silent) = (Instant::now(), options.silent);
+        let (heard, longest) = ((0, start, false), Duration::ZERO);
+        Ok(Self { producer, polls, start, slot, headers: Vec::new(), patience, heard, longest, silent })
     }
 
     /// Names a topic.
@@ -120,7 +143,7 @@ impl Writer {
                 Err(other) => return Err(other.to_string()),
             }
             if Instant::now() > *end.get_or_insert_with(|| Instant::now() + self.patience) {
-                return Err(format!("stuck: {:?}", self.producer.stats()));
+                return Err(format!("stuck: {}", self.describe()));
             }
         }
     }
@@ -134,7 +157,28 @@ impl Writer {
         let due = self.producer.prepare(&mut self.polls, since(self.start));
         self.polls.wait(Some(wait(due, self.start, most_ms))).map_err(text)?;
         self.producer.process(&self.polls, since(self.start));
+        self.listen();
         Ok(())
+    }
+
+    /// Measures how long nothing is acknowledged while something is awaited.
+    fn listen(&mut self) {
+        let (acked, now) = (self.acked(), Instant::now());
+        let (before, since, told) = self.heard;
+        if acked != before || self.producer.is_flushed() {
+            self.heard = (acked, now, false);
+        }
+        let silence = now - since;
+        self.longest = self.longest.max(silence);
+        if silence > SILENCE && !told && self.heard.1 == since {
+            self.heard.2 = true;
+            (self.silent)(&self.describe());
+        }
+    }
+
+    /// The longest time in which nothing was acknowledged although something was awaited.
+    pub fn longest_silence(&self) -> Duration {
+        self.longest
     }
 
     /// Turns until everything is acknowledged.
@@ -147,10 +191,20 @@ impl Writer {
         while !self.producer.is_flushed() {
             self.turn(TURN_MS)?;
             if Instant::now() > end {
-                return Err(format!("not flushed: {:?}", self.producer.stats()));
+                return Err(format!("not flushed: {}", self.describe()));
             }
         }
         self.producer.ack(self.slot).error.map_or(Ok(()), |error| Err(error.to_string()))
+    }
+
+    /// Records acknowledged.
+    pub fn acked(&self) -> u64 {
+        self.producer.stats().acked
+    }
+
+    /// Where it stands, in words.
+    pub fn describe(&self) -> String {
+        self.producer.describe()
     }
 
     /// Batches that had to be sent again, and connections lost with requests on their way.

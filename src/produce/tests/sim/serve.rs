@@ -298,7 +298,7 @@ pub(super) fn fetched(brokers: &mut Brokers, node: i32, ask: &FetchAsk) -> Vec<u
                 Some((_, end)) if error == 0 && *last_epoch >= 0 => end < *offset,
                 _ => false,
             };
-            assert!(!parted, "what was read was truncated");
+            assert!(!parted, "read: what was read was truncated");
             let mut records = Vec::new();
             if error == 0 {
                 records = log.read(*offset, left.min(*limit), whole);
