@@ -227,13 +227,18 @@ pub fn consumer(bootstrap: &str, group: &str, settings: &[(&str, &str)]) -> Base
 }
 
 /// Waits until `probe` answers; panics after 30 s.
-pub fn wait<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+pub fn wait<T>(what: &str, probe: impl FnMut() -> Option<T>) -> T {
+    wait_quietly(probe).unwrap_or_else(|| panic!("waited in vain for {what}"))
+}
+
+/// The same, but answers `None` after 30 s.
+pub fn wait_quietly<T>(mut probe: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(found) = probe() {
+        let found = probe();
+        if found.is_some() || Instant::now() > deadline {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -171,23 +171,15 @@ impl Bench {
         self.records <= SHORT
     }
 
-    /// A transactional id whose coordinator is this broker by now: its partition of the coordinators' topic is
-    /// chosen by the hash that Java gives a text.
-    pub fn coordinated_by(&self, base: &str, broker: i32) -> Result<String, String> {
+    /// Makes the first broker the coordinator of all transactions.
+    pub fn coordinate(&self) -> Result<(), String> {
         if oracle::partitions(&self.bootstrap(), COORDINATORS).is_none() {
-            // The first transaction makes it.
+            // The first transaction makes the topic.
             let client = Client::new(&self.bootstrap())?;
             let transactional_id = Some("first".to_owned());
             Writer::new(&client, &WriterOptions { transactional_id, ..WriterOptions::default() })?.begin()?;
         }
-        let leaders = oracle::leaders(&self.bootstrap(), COORDINATORS).ok_or("no coordinators")?;
-        let ids = (0..1_000).map(|n| format!("{base}-{n}"));
-        let led = |id: &String| {
-            let hash = id.bytes().fold(0i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
-            let at = (hash & i32::MAX) as usize % leaders.len();
-            leaders[at].0 == broker
-        };
-        ids.into_iter().find(led).ok_or_else(|| format!("broker {broker} coordinates nothing: {leaders:?}"))
+        self.admin.lead(COORDINATORS, 1)
     }
 
     /// All connections as they are.

@@ -73,7 +73,10 @@ pub fn run(bench: &Bench, case: &Case) -> Result<String, String> {
     let (records, bootstrap) = (bench.records, bench.bootstrap());
     let topic = bench.cluster.unique(&case.name.replace([' ', ','], "-"));
     bench.create(&topic, case);
-    let group = case.transactional.then(|| bench.coordinated_by(&topic, 1)).transpose()?;
+    if case.transactional {
+        bench.coordinate()?;
+    }
+    let group = case.transactional.then(|| topic.clone());
     let zero = AtomicU64::default;
     let failed = AtomicBool::new(false);
     let run = Run { topic, group, records, allowed: zero(), written: zero(), read: zero(), failed };
