@@ -21,8 +21,8 @@ const MAX_ANSWER_BYTES: usize = 4 << 20;
 const KEPT_ANSWER_BYTES: usize = 64 << 10;
 /// Bytes of a request before its topics.
 const REQUEST_BYTES: usize = 256;
-/// How long the first answer is waited for, in milliseconds: any broker can give it, so a silent one is left soon. Twice
-/// as long after each failure, up to the request time-out.
+/// How long the first answer is waited for, in milliseconds: any broker can give it, so a silent one is left soon.
+/// Twice as long after each failure, up to the request time-out.
 const PATIENCE_MS: i64 = 5_000;
 /// Addresses taken of one host.
 const MAX_ADDRS: usize = 4;

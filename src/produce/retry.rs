@@ -112,8 +112,8 @@ impl Producer {
 
     /// The broker expected another sequence or epoch. Behind a batch that is sent again that is to be expected. For the
     /// first one it means that the broker's memory of this producer is gone, or that its log no longer has what it
-    /// acknowledged, as after an unclean election. Where certainly nothing is written twice everything goes on under the
-    /// next epoch (KIP-360, as Kafka's own client does), else the partition fails.
+    /// acknowledged, as after an unclean election. Where certainly nothing is written twice everything goes on under
+    /// the next epoch (KIP-360, as Kafka's own client does), else the partition fails.
     pub(super) fn resequence(&mut self, id: BatchId, at: PartitionId, code: ErrorCode, log_start: i64) {
         let Some(batch) = self.pool.get(id) else { return };
         let Some(partition) = self.partition(at) else { return };

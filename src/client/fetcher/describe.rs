@@ -17,7 +17,8 @@ impl Fetcher {
         for broker in &self.brokers {
             let _ = write!(
                 text,
-                "\n  broker {}: {:?} for {} ms, {} partitions, {} asked, blocked {}, retried in {} ms, throttled {} ms, {:?}",
+                "\n  broker {}: {:?} for {} ms, {} partitions, {} asked, blocked {}, \
+                 retried in {} ms, throttled {} ms, {:?}",
                 broker.id,
                 broker.phase,
                 left(broker.deadline),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(super) const TURN_MS: i64 = 50;
 
 /// So long a silence is told of.
-pub const SILENCE: Duration = Duration::from_secs(10);
+pub const SILENCE: Duration = Duration::from_secs(20);
 
 /// What a [`Writer`] is made with; times in milliseconds.
 #[derive(Clone, Debug)]
