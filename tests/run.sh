@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-waiting=(faults wire_faults security broker)
+waiting=(faults wire_faults security broker on_kafka)
 alone=(line zero_alloc_engine consumer_memory alloc_attribution drift figures hosts instructions threads)
 
 work="$(mktemp -d)"
