@@ -313,3 +313,44 @@ fn a_topic_read_twice_and_joined_is_a_self_join() {
     let topology = builder.build_with(Optimization::ALL).unwrap();
     assert_eq!(topology.describe(), include_str!("data/topology/self-source-twice.txt"));
 }
+
+#[test]
+fn a_join_with_grace_waits_in_kafkas_buffer() {
+    let builder = StreamsBuilder::new();
+    let table = builder.table_with("tab", Consumed::with(Text, Text), Materialized::named("vt"));
+    let input = builder.stream("in", Consumed::with(Text, Text));
+    let patient = Joined::named("gj").grace(ms(10));
+    input.join_table_with(&table, Text, patient, |value, row| format!("{value}/{row}")).to("out");
+    let topology = builder.build().unwrap();
+    assert!(topology.describe().contains("Processor: gj (stores: [gj-Buffer, vt])"));
+    let driver = Driver::options().application_id("app").build(&topology).unwrap();
+    let piped = |topic: &str, key: &str, value: &str, time| answers(&driver, &[(topic, Some(key), Some(value), time)]);
+    piped("tab", "a", "A", 1);
+    assert_eq!(piped("in", "a", "x", 3), [Vec::<String>::new()]);
+    driver.pipe_with_headers("in", Some(b"a"), Some(b"y"), 7, &[("trace", b"b")]).unwrap();
+    assert!(driver.read_raw("out").is_none());
+    driver.pipe("in", Some(b"b"), Some(b"z"), 20).unwrap();
+    let first = driver.read_raw("out").unwrap();
+    assert_eq!((first.value, first.timestamp, first.headers), (Some(b"x/A".to_vec()), 3, Vec::new()));
+    let second = driver.read_raw("out").unwrap();
+    assert_eq!((second.value, second.timestamp), (Some(b"y/A".to_vec()), 7));
+    assert_eq!(second.headers, [("trace".to_owned(), Some(b"b".to_vec()))]);
+    assert_eq!(piped("in", "a", "late", 2), [["a:late/A@2"]]);
+    assert_eq!(piped("in", "a", "w", 12), [Vec::<String>::new()]);
+    assert_eq!(piped("in", "a", "v", 31), [["a:w/A@12"]]);
+    assert_eq!(
+        changelog(&driver, "gj-Buffer")[..6],
+        [
+            "0000000000000000036100000001=0000000000000003000000000000000000000002696e0000000000000000ffffffffffffffff\
+             00000001780000000000000000@-1",
+            "0000000000000000076100000002=0000000000000007000000000000000100000002696e0000000000000001000000057472616365\
+             0000000162ffffffffffffffff00000001790000000000000000@-1",
+            "0000000000000000146200000003=0000000000000014000000000000000200000002696e0000000000000000ffffffffffffffff\
+             000000017a0000000000000000@-1",
+            "0000000000000000036100000001=null@-1",
+            "0000000000000000076100000002=null@-1",
+            "00000000000000000c6100000004=000000000000000c000000000000000400000002696e0000000000000000ffffffffffffffff\
+             00000001770000000000000000@-1"
+        ]
+    );
+}

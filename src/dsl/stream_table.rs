@@ -2,13 +2,17 @@
 use super::kstream::KStream;
 use super::ktable::KTable;
 use super::repartition::add_repartition;
-use crate::codec::{Codec, Schema};
-use crate::node::ops::{Inner, Joiner, Left, StreamTableJoin};
-use crate::node::{Fn2, Make, Wiring};
-use crate::topology::{BuildError, NewNode, Port};
+use super::stream_joined::millis;
+use crate::base::id::StoreId;
+use crate::codec::{Bytes, Codec, Schema};
+use crate::node::ops::{Buffered, GraceBuffer, Inner, Joiner, Left, StreamTableGraceJoin, StreamTableJoin};
+use crate::node::{Fn2, KeyValue, Make, PerTask, Wiring, WiringError, make_store};
+use crate::store::kind::Layout;
+use crate::topology::{BuildError, Graph, NewNode, Port, StoreSpec};
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a stream is joined with a table.
 ///
@@ -24,13 +28,46 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Joined {
     pub(crate) name: Option<String>,
+    pub(crate) grace: Option<Duration>,
 }
 
 impl Joined {
     /// A join of this name: it names the join's node, and the topic through which a stream whose key was changed goes
     /// first.
     pub fn named(name: &str) -> Self {
-        Self { name: Some(name.to_owned()) }
+        Self { name: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// Records wait until the stream's time is so far past them, and are joined with what a versioned table had at
+    /// their time. A record that comes later than that is joined at once.
+    ///
+    /// # Null
+    /// A left join's record without a key does not wait. (Kafka Streams fails with a `NullPointerException`.)
+    ///
+    /// # Late
+    /// A record that is later than the grace period is joined at once.
+    ///
+    /// # Stores
+    /// `<name of the join>-Buffer`, with its changelog: the records that wait, in Kafka Streams' bytes.
+    ///
+    /// # Java
+    /// `Joined.withGracePeriod(Duration)`.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let prices = builder.table("prices", Consumed::with(Utf8, I64));
+    /// let orders = builder.stream("orders", Consumed::with(Utf8, I64));
+    /// let patient = Joined::named("priced").grace(Duration::from_secs(10));
+    /// orders.join_table_with(&prices, I64, patient, |amount, price| amount * price).to("totals");
+    /// assert!(builder.build().unwrap().describe().contains("priced-Buffer"));
+    /// ```
+    #[must_use]
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = Some(time);
+        self
     }
 }
 
@@ -171,18 +208,37 @@ impl<K: Codec, V: Codec> KStream<K, V> {
         }
         let prefix = if left { "KSTREAM-LEFTJOIN-" } else { "KSTREAM-JOIN-" };
         let name = graph.names.given_or(joined.name.as_deref(), prefix);
-        let stores = graph.table_stores(table.at.0);
+        let mut stores = graph.table_stores(table.at.0);
         let getter = Arc::clone(&table.getter);
-        let make: Make = Box::new(move |w, node| {
-            Ok(Wiring::made::<K, V>(StreamTableJoin::<K, V, R, W, J> {
+        let join = move |w: &mut Wiring<'_>, node| {
+            Ok::<_, WiringError>(StreamTableJoin::<K, V, R, W, J> {
                 node,
                 left,
                 joiner: joiner.clone(),
                 table: getter(w)?,
                 out: w.edge::<K, W>(node, 0)?,
                 from: PhantomData,
-            }))
-        });
+            })
+        };
+        let make: Make = match joined.grace {
+            None => Box::new(move |w, node| Ok(Wiring::made::<K, V>(join(w, node)?))),
+            Some(grace) => {
+                let buffer = grace_buffer(&mut graph, &name);
+                stores.push(buffer);
+                let (key, value, grace) = (self.key.clone(), self.value.clone(), millis(grace));
+                Box::new(move |w, node| {
+                    let record_bytes = w.settings().record_bytes;
+                    Ok(Wiring::made::<K, V>(StreamTableGraceJoin {
+                        join: join(w, node)?,
+                        key: key.clone(),
+                        value: value.clone(),
+                        buffer: GraceBuffer::new(w.store::<Rc<KeyValue<Bytes>>>(buffer)?, record_bytes),
+                        grace,
+                        task: PerTask::with(w, Buffered::START),
+                    }))
+                })
+            }
+        };
         let node = graph.add(NewNode { name, parents: &[at], outputs: 1, stores: &stores, named_by: None, make });
         graph.reads(node, table.at);
         graph.copartition(&[at, table.at]);
@@ -213,4 +269,11 @@ impl<K: Codec, V: Codec> KStream<K, V> {
         graph.set_join_repartition(self.at, port);
         port
     }
+}
+
+/// The store of the records that wait for a join of this name.
+fn grace_buffer(graph: &mut Graph, name: &str) -> StoreId {
+    let (name, nodes) = (format!("{name}-Buffer"), Vec::new());
+    let spec = StoreSpec { name, logged: true, cached: false, topic_configs: Vec::new(), nodes };
+    graph.add_store(spec, make_store(Bytes, Layout::Plain))
 }
