@@ -27,7 +27,9 @@ pub(crate) use fault::{Fault, FaultCell, Flow, Parked, Spot};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
 #[allow(unused_imports)] // for the operators to come
-pub(crate) use keyvalue::{Keys, NO_TIMESTAMP, Visit, make_store};
+pub(crate) use keyvalue::{
+    Keys, NO_TIMESTAMP, Put, Version, Versions, Visit, VisitVersion, make_store, make_versioned,
+};
 pub use pen::{NoRoom, Pen};
 #[allow(unused_imports)] // for the operators to come
 pub(crate) use per_task::PerTask;

@@ -55,22 +55,27 @@ impl StoreBatch {
 
     /// Sets a key (4-byte big-endian partition, then the user's key) to a value.
     pub(crate) fn put(&mut self, store: StoreId, key: &[u8], value: &[u8]) -> Result<(), BatchFull> {
-        self.push(PUT, store, [key, &[]], [value, &[]])
+        self.push(PUT, store, &[key], [value, &[]])
     }
 
-    /// As [`put`](Self::put), with key and value in two parts each, so that a caller need not join them first.
-    pub(crate) fn put_parts(&mut self, store: StoreId, key: [&[u8]; 2], value: [&[u8]; 2]) -> Result<(), BatchFull> {
-        self.push(PUT, store, key, value)
+    /// As [`put`](Self::put), with key and value in parts, so that a caller need not join them first.
+    pub(crate) fn put_parts<const N: usize>(
+        &mut self,
+        store: StoreId,
+        key: [&[u8]; N],
+        value: [&[u8]; 2],
+    ) -> Result<(), BatchFull> {
+        self.push(PUT, store, &key, value)
     }
 
     /// Deletes a key.
     pub(crate) fn delete(&mut self, store: StoreId, key: &[u8]) -> Result<(), BatchFull> {
-        self.push(DELETE, store, [key, &[]], [&[], &[]])
+        self.push(DELETE, store, &[key], [&[], &[]])
     }
 
-    /// As [`delete`](Self::delete), with the key in two parts.
-    pub(crate) fn delete_parts(&mut self, store: StoreId, key: [&[u8]; 2]) -> Result<(), BatchFull> {
-        self.push(DELETE, store, key, [&[], &[]])
+    /// As [`delete`](Self::delete), with the key in parts.
+    pub(crate) fn delete_parts<const N: usize>(&mut self, store: StoreId, key: [&[u8]; N]) -> Result<(), BatchFull> {
+        self.push(DELETE, store, &key, [&[], &[]])
     }
 
     /// Sets the changelog offset up to which a partition of a store is complete. In the last slice of a commit.
@@ -78,8 +83,8 @@ impl StoreBatch {
         self.put(store, &offset_key(partition), &at.encode())
     }
 
-    fn push(&mut self, kind: u8, store: StoreId, key: [&[u8]; 2], value: [&[u8]; 2]) -> Result<(), BatchFull> {
-        let key_len = key[0].len().saturating_add(key[1].len());
+    fn push(&mut self, kind: u8, store: StoreId, key: &[&[u8]], value: [&[u8]; 2]) -> Result<(), BatchFull> {
+        let key_len = key.iter().fold(0usize, |len, part| len.saturating_add(part.len()));
         let value_len = value[0].len().saturating_add(value[1].len());
         let needed = (self.bytes.len() + OP_HEADER_BYTES).saturating_add(key_len).saturating_add(value_len);
         let full = BatchFull { needed, capacity: self.capacity };
@@ -93,7 +98,7 @@ impl StoreBatch {
         self.bytes.extend_from_slice(&store.0.to_le_bytes());
         self.bytes.extend_from_slice(&key_bytes.to_le_bytes());
         self.bytes.extend_from_slice(&value_bytes.to_le_bytes());
-        for part in key.into_iter().chain(value) {
+        for part in key.iter().chain(&value) {
             self.bytes.extend_from_slice(part);
         }
         self.count += 1;

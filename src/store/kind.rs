@@ -6,6 +6,7 @@
 //! Rows of windows and sessions lie in segments, as Kafka Streams keeps them: behind the partition comes the number of
 //! the row's segment (8 bytes, big-endian), then the key as Kafka has it. So what is old lies together and goes at
 //! once, and iterating goes by segment, then by key, as there.
+use super::offset::PREFIX_BYTES;
 
 /// Bytes of a timestamp in front of a stored value.
 pub(crate) const TIMESTAMP_BYTES: usize = 8;
@@ -17,6 +18,12 @@ pub(crate) const WINDOW_SUFFIX: usize = 12;
 pub(crate) const SESSION_SUFFIX: usize = 16;
 /// Bytes behind the key in a version's key: its time.
 const VERSION_SUFFIX: usize = 8;
+/// Bytes in front of the key in a version's key: its length.
+pub(crate) const VERSION_LEAD: usize = 4;
+/// First byte of a version without a value.
+pub(crate) const NONE: u8 = 0;
+/// First byte of a version with one.
+pub(crate) const SOME: u8 = 1;
 /// Kafka's shortest segment.
 const MIN_SEGMENT_MS: i64 = 60_000;
 
@@ -151,6 +158,14 @@ impl StoreKind {
         }
     }
 
+    /// How far back a key's past is known, milliseconds.
+    pub(crate) fn history(&self) -> Option<i64> {
+        match self.rows {
+            Rows::Versioned { history_ms } => Some(history_ms),
+            _ => None,
+        }
+    }
+
     /// Bytes behind the user's key in a key.
     pub(crate) fn suffix(&self) -> usize {
         match self.rows {
@@ -199,6 +214,27 @@ pub(crate) fn window_parts(key: &[u8]) -> (&[u8], i64, u32) {
 pub(crate) fn session_parts(key: &[u8]) -> (&[u8], i64, i64) {
     let user = key.get(..key.len().saturating_sub(SESSION_SUFFIX)).unwrap_or_default();
     (user, time_at(key, 8), time_at(key, SESSION_SUFFIX))
+}
+
+/// Makes the key of a version: `key` is the partition and the user's key.
+pub(crate) fn version_key(key: &[u8], time: i64, into: &mut Vec<u8>) {
+    let (prefix, user) = key.split_at_checked(PREFIX_BYTES).unwrap_or((key, &[]));
+    into.clear();
+    into.extend_from_slice(prefix);
+    into.extend_from_slice(&version_lead(user));
+    into.extend_from_slice(user);
+    into.extend_from_slice(&time.to_be_bytes());
+}
+
+/// What is in front of the user's key in a version's key: its length, so that a key's versions lie together.
+pub(crate) fn version_lead(user: &[u8]) -> [u8; VERSION_LEAD] {
+    u32::try_from(user.len()).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+/// The parts of a version's key: the user's key and the version's time.
+pub(crate) fn version_parts(key: &[u8]) -> (&[u8], i64) {
+    let end = key.len().saturating_sub(VERSION_SUFFIX);
+    (key.get(VERSION_LEAD..end).unwrap_or_default(), time_at(key, VERSION_SUFFIX))
 }
 
 #[cfg(test)]

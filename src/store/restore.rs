@@ -7,7 +7,7 @@
 use super::backend::Backend;
 use super::batch::{BatchFull, StoreBatch};
 use super::error::StoreError;
-use super::kind::{Layout, SEGMENT_BYTES, StoreKind, TIMESTAMP_BYTES};
+use super::kind::{Layout, NONE, SEGMENT_BYTES, SOME, StoreKind, TIMESTAMP_BYTES, version_lead};
 use super::offset::{PREFIX_BYTES, StoredOffset, partition_prefix};
 use crate::base::id::StoreId;
 
@@ -39,6 +39,44 @@ impl RestorePosition {
     /// As it is kept beside the rows.
     pub(crate) fn stored(&self, wall_ms: i64) -> StoredOffset {
         StoredOffset { offset: self.next, topic_id: self.topic_id, wall_ms, stream_time: self.stream_time }
+    }
+}
+
+/// The key of a row: what is in front of the user's key, the key, and what is behind it.
+struct RowKey<'k> {
+    front: [u8; PREFIX_BYTES + SEGMENT_BYTES],
+    front_len: usize,
+    user: &'k [u8],
+    end: [u8; TIMESTAMP_BYTES],
+    end_len: usize,
+}
+
+impl<'k> RowKey<'k> {
+    fn new(partition: [u8; PREFIX_BYTES], user: &'k [u8]) -> Self {
+        let (front, end) = ([0; PREFIX_BYTES + SEGMENT_BYTES], [0; TIMESTAMP_BYTES]);
+        Self { front, front_len: 0, user, end, end_len: 0 }.with_lead(&partition)
+    }
+
+    fn with_lead(mut self, lead: &[u8]) -> Self {
+        if let Some(to) = self.front.get_mut(self.front_len..self.front_len + lead.len()) {
+            to.copy_from_slice(lead);
+            self.front_len += lead.len();
+        }
+        self
+    }
+
+    fn with_end(mut self, end: [u8; TIMESTAMP_BYTES]) -> Self {
+        (self.end, self.end_len) = (end, end.len());
+        self
+    }
+
+    fn len(&self) -> usize {
+        self.front_len + self.user.len() + self.end_len
+    }
+
+    fn parts(&self) -> [&[u8]; 3] {
+        let front = self.front.get(..self.front_len).unwrap_or_default();
+        [front, self.user, self.end.get(..self.end_len).unwrap_or_default()]
     }
 }
 
@@ -101,30 +139,29 @@ impl<'a> Restore<'a> {
 
     /// Puts a record into the batch if it fits together with an offset.
     fn put(&mut self, key: &[u8], value: Option<&[u8]>, timestamp: i64) -> Result<(), BatchFull> {
-        let mut prefix = [0; PREFIX_BYTES + SEGMENT_BYTES];
-        let (partition, segment) = prefix.split_at_mut(PREFIX_BYTES);
-        partition.copy_from_slice(&partition_prefix(self.applied.partition));
-        let lead = match self.kind.segment_of(key) {
-            Some(bytes) => {
-                segment.copy_from_slice(&bytes);
-                PREFIX_BYTES + SEGMENT_BYTES
+        let store = self.applied.store;
+        let mut row = RowKey::new(partition_prefix(self.applied.partition), key);
+        let time = timestamp.to_be_bytes();
+        let mut front: &[u8] = if self.kind.layout == Layout::Timestamped { &time } else { &[] };
+        let mut value = value;
+        if let Some(history_ms) = self.kind.history() {
+            if timestamp < self.applied.stream_time.saturating_sub(history_ms) {
+                return Ok(());
             }
-            None => PREFIX_BYTES,
-        };
-        let prefix = prefix.get(..lead).unwrap_or_default();
-        let timestamp: &[u8] = match self.kind.layout {
-            Layout::Timestamped => &timestamp.to_be_bytes(),
-            Layout::Plain => &[],
-        };
-        let value_bytes = value.map_or(0, |value| value.len() + TIMESTAMP_BYTES);
+            row = row.with_lead(&version_lead(key)).with_end(time);
+            (front, value) = if value.is_some() { (&[SOME][..], value) } else { (&[NONE][..], Some(&[][..])) };
+        } else if let Some(segment) = self.kind.segment_of(key) {
+            row = row.with_lead(&segment);
+        }
+        let value_bytes = value.map_or(0, |value| value.len() + front.len());
         let room = self.batch.capacity().saturating_sub(self.batch.len_bytes());
-        let needed = StoreBatch::op_bytes(prefix.len() + key.len(), value_bytes) + StoreBatch::OFFSET_OP_BYTES;
+        let needed = StoreBatch::op_bytes(row.len(), value_bytes) + StoreBatch::OFFSET_OP_BYTES;
         if needed > room {
             return Err(BatchFull { needed: self.batch.len_bytes() + needed, capacity: self.batch.capacity() });
         }
         match value {
-            Some(value) => self.batch.put_parts(self.applied.store, [prefix, key], [timestamp, value]),
-            None => self.batch.delete_parts(self.applied.store, [prefix, key]),
+            Some(value) => self.batch.put_parts(store, row.parts(), [front, value]),
+            None => self.batch.delete_parts(store, row.parts()),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Changing an entry and sending the change on.
 use super::KeyValue;
+use super::version::Version;
 use crate::base::id::{NodeId, TaskId};
 use crate::codec::Codec;
 use crate::node::cx::Cx;
 use crate::node::fault::{Fault, Flow, Parked};
 use crate::node::record::{LogBytes, RecordContext};
-use crate::store::kind::SEGMENT_BYTES;
+use crate::store::kind::{SEGMENT_BYTES, SOME, version_key, version_parts};
 use crate::store::offset::PREFIX_BYTES;
 use crate::store::overlay::Overlay;
 use crate::store::overlay::core::{Stamp, State};
@@ -179,6 +180,8 @@ impl<V: Codec> KeyValue<V> {
         headers: RawHeaders<'_>,
         timestamp: i64,
     ) -> Flow {
+        let is_versioned = self.kind.history().is_some();
+        let key = if is_versioned { version_parts(key).0 } else { key };
         let Some(value) = value else {
             return cx.port.changelog(self.id, partition, &LogBytes { key, value: None, headers, timestamp });
         };
@@ -189,7 +192,24 @@ impl<V: Codec> KeyValue<V> {
             let node = NodeId(u16::MAX);
             cx.fault.park(Fault::TooLarge, Parked::TooLarge { node, full })
         })?;
-        let value = Some(encoded.bytes());
+        let value = match encoded.bytes() {
+            // A version: a flag, then the value.
+            [flag, value @ ..] if is_versioned => (*flag == SOME).then_some(value),
+            bytes => Some(bytes),
+        };
         cx.port.changelog(self.id, partition, &LogBytes { key, value, headers, timestamp })
+    }
+}
+
+impl<V: Codec> KeyValue<Version<V>> {
+    /// Writes a version to the changelog that is too old to be kept. The key is the partition and the user's key.
+    pub(super) fn log_version(&self, cx: &Cx<'_>, key: &[u8], value: Option<V::View<'_>>, time: i64) -> Flow {
+        if !self.logged {
+            return Ok(());
+        }
+        let mut row = Vec::new();
+        version_key(key, time, &mut row);
+        let row = row.get(PREFIX_BYTES..).unwrap_or_default();
+        self.changelog(cx, cx.task.partition, row, Some(value), RawHeaders::EMPTY, time)
     }
 }

@@ -48,13 +48,17 @@ impl<V: Codec> StateStore for KeyValue<V> {
             };
             match put {
                 Ok(()) => entries += 1,
-                Err(_) if !into.is_empty() => return Ok(Collected { entries, more: true }),
+                Err(_) if !into.is_empty() => {
+                    self.count_written(partition, entries);
+                    return Ok(Collected { entries, more: true });
+                }
                 Err(full) => {
                     return Err(full.into());
                 }
             }
             overlay.core_mut().set_state(slot, State::Collected);
         }
+        self.count_written(partition, entries);
         Ok(Collected { entries, more: false })
     }
 
@@ -85,7 +89,8 @@ impl<V: Codec> StateStore for KeyValue<V> {
     }
 
     fn expire(&self, partition: u32) -> Result<(), StoreError> {
-        self.delete_expired(partition)
+        self.delete_expired(partition)?;
+        self.sweep(partition)
     }
 
     fn read(&self, fault: &FaultCell, key: &[u8], into: &mut Scratch) -> Result<Option<i64>, Fault> {

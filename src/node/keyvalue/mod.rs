@@ -14,9 +14,12 @@ mod evict;
 mod face;
 mod scan;
 mod select;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod time;
+mod version;
+mod versions;
 
 use super::cx::Cx;
 use super::fault::{Fault, FaultCell, Flow, Parked};
@@ -38,7 +41,10 @@ pub(crate) use select::Keys;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use sweep::Sweep;
 use time::Times;
+pub(crate) use version::Version;
+pub(crate) use versions::{Put, Versions, VisitVersion, make_versioned};
 
 /// The timestamp of a row that has none.
 pub(crate) const NO_TIMESTAMP: i64 = -1;
@@ -63,6 +69,8 @@ pub(crate) struct KeyValue<V: Codec> {
     row_key: RefCell<Vec<u8>>,
     /// The stream time of each partition, where rows expire.
     times: Option<PerTask<Times>>,
+    /// Of versions that are no part of the history.
+    sweeps: RefCell<Vec<Sweep>>,
 }
 
 /// Builds key-value stores with timestamps.
@@ -92,7 +100,8 @@ impl<V: Codec> KeyValue<V> {
             id,
             codec: wiring.with_place(&changelog, Side::Value, |place| codec.bind(place)),
             kind,
-            cached: part.cached,
+            // Versions are never cached, in Kafka Streams neither.
+            cached: part.cached && kind.history().is_none(),
             logged: part.logged,
             overlay: RefCell::new(Overlay::new(settings.overlay_bytes_per_store, keeps_old, V::weight)),
             backend: Arc::clone(&settings.backend),
@@ -101,7 +110,8 @@ impl<V: Codec> KeyValue<V> {
             encoded: RefCell::new(Scratch::with_limit(settings.record_bytes)),
             bounds: RefCell::default(),
             row_key: RefCell::default(),
-            times: kind.retention().map(|_| PerTask::new(wiring)),
+            times: (kind.retention().is_some() || kind.history().is_some()).then(|| PerTask::new(wiring)),
+            sweeps: RefCell::default(),
         })
     }
 
@@ -132,7 +142,7 @@ impl<V: Codec> KeyValue<V> {
 
     /// Bytes in front of the store's key.
     fn lead(&self) -> usize {
-        if self.times.is_some() { PREFIX_BYTES + SEGMENT_BYTES } else { PREFIX_BYTES }
+        if self.kind.retention().is_some() { PREFIX_BYTES + SEGMENT_BYTES } else { PREFIX_BYTES }
     }
 
     /// The slot of a key in the overlay.

@@ -29,7 +29,7 @@ impl<V: Codec> KeyValue<V> {
         if from >= to {
             return Ok(());
         }
-        if self.times.is_none() {
+        if self.kind.retention().is_none() {
             let mut ranges = once(from, to);
             let span = Span { entries: [from, to], ranges: &mut ranges, accepts: &|_, _| true };
             return self.visit(cx.fault, span, order, visit);
@@ -51,7 +51,7 @@ impl<V: Codec> KeyValue<V> {
 
     /// Visits all rows of a partition.
     pub(crate) fn all(&self, fault: &FaultCell, partition: u32, order: Order, visit: Visit<'_, V>) -> Flow {
-        if self.times.is_some() {
+        if self.kind.retention().is_some() {
             return self.fetch(fault, partition, Keys::ALL, [0, i64::MAX], order, visit);
         }
         let (from, to) = (partition_prefix(partition), partition_end(partition));

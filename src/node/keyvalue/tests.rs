@@ -29,10 +29,10 @@ impl Port for Log {
     fn dropped(&self, _: NodeId) {}
 }
 
-pub(super) struct Bench {
-    pub(super) store: Rc<KeyValue<Utf8>>,
-    wired: Wired,
-    backend: Arc<MemoryBackend>,
+pub(super) struct Bench<V: Codec = Utf8> {
+    pub(super) store: Rc<KeyValue<V>>,
+    pub(super) wired: Wired,
+    pub(super) backend: Arc<MemoryBackend>,
     log: Log,
     arena: Arena,
     fault: FaultCell,
@@ -40,6 +40,16 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(kind: StoreKind, cached: bool, overlay_bytes: usize) -> Self {
+        Self::made(make_store(Utf8, kind), cached, overlay_bytes)
+    }
+
+    pub(super) fn put(&self, key: &[u8], value: Option<&str>, timestamp: i64) {
+        self.store.put(&self.cx(0), key, value, timestamp).unwrap();
+    }
+}
+
+impl<V: Codec> Bench<V> {
+    pub(super) fn made(make: MakeStore, cached: bool, overlay_bytes: usize) -> Self {
         let backend = Arc::new(MemoryBackend::new());
         let settings = WireSettings {
             application_id: "app",
@@ -49,7 +59,6 @@ impl Bench {
             emit_interval_ms: 0,
             spill: Rc::new(RefCell::new(StoreBatch::with_capacity(1 << 16))),
         };
-        let make = make_store(Utf8, kind);
         let part = StorePart { make, name: "s".to_owned(), cached, logged: true, writer: None };
         let (store, wired) = Wiring::store_alone(part, &settings).unwrap();
         Self { store, wired, backend, log: Log::default(), arena: Arena::new(4096), fault: FaultCell::new() }
@@ -57,10 +66,6 @@ impl Bench {
 
     pub(super) fn cx(&self, partition: u32) -> Cx<'_> {
         Cx::idle(&self.arena, TaskId { subtopology: 0, partition }, &self.log, &self.fault, 0)
-    }
-
-    pub(super) fn put(&self, key: &[u8], value: Option<&str>, timestamp: i64) {
-        self.store.put(&self.cx(0), key, value, timestamp).unwrap();
     }
 
     fn drain(&self) {
@@ -83,7 +88,9 @@ impl Bench {
     pub(super) fn logged(&self) -> Vec<Logged> {
         self.log.0.take()
     }
+}
 
+impl Bench {
     fn scan(&self, from: &[u8], to: &[u8], order: Order, most: usize) -> Vec<(Vec<u8>, String, i64)> {
         let mut seen = Vec::new();
         let visit = &mut |key: &[u8], value: &str, timestamp: i64| {

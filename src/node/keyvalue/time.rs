@@ -46,6 +46,11 @@ impl<V: Codec> KeyValue<V> {
         Ok(times.observed.unwrap_or(-1))
     }
 
+    /// As of the last commit, when nothing was changed since.
+    pub(super) fn committed_time(&self, partition: u32) -> Result<i64, StoreError> {
+        Ok(self.times(partition)?.observed.unwrap_or(-1))
+    }
+
     /// The highest time of a row, those included that wait for a commit.
     pub(super) fn highest(&self, fault: &FaultCell, partition: u32) -> Result<i64, Fault> {
         Ok(self.times(partition).map_err(|error| self.park(fault, error))?.highest)
@@ -65,7 +70,7 @@ impl<V: Codec> KeyValue<V> {
     /// Whether the row of this key is older than the retention.
     #[inline]
     pub(super) fn is_expired(&self, fault: &FaultCell, key: &[u8]) -> Result<bool, Fault> {
-        if self.times.is_none() {
+        if self.kind.retention().is_none() {
             return Ok(false);
         }
         let partition = key.first_chunk::<PREFIX_BYTES>().map_or(0, |prefix| u32::from_be_bytes(*prefix));
