@@ -75,7 +75,9 @@ type Row = (String, String, i64);
 /// The last value of each key. Not its time: which of two tables forwards first at a commit decides about the time of a
 /// row that is gone in one of them, here and in Kafka Streams.
 fn last(rows: impl IntoIterator<Item = Row>) -> BTreeMap<String, String> {
-    rows.into_iter().map(|(key, value, _)| (key, value)).collect()
+    let last: BTreeMap<String, String> = rows.into_iter().map(|(key, value, _)| (key, value)).collect();
+    // A key that came and went between two commits is never forwarded.
+    last.into_iter().filter(|(_, value)| value != "null").collect()
 }
 
 fn run(bootstrap: &str, application: &str, state: &Path, inputs: &[(&str, i64)]) {
