@@ -1,7 +1,7 @@
 //! Builds the topology of a scenario with the library's DSL, node by node.
 use super::datum::Kind;
 use super::handle::{Handle, Made, Node, Stop};
-use super::{joins, streams, tables};
+use super::{joins, streams, tables, windows};
 use plimsoll::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -60,6 +60,8 @@ impl Building {
             | "merge" | "repartition" | "group_by_key" | "group_by" => streams::operator(self, node),
             "count" | "reduce" | "aggregate" => tables::aggregation(self, node),
             "join" | "left_join" | "outer_join" => joins::operator(self, node),
+            "windowed_by" => windows::windowed_by(self, node),
+            "emit_on_close" => windows::emit_on_close(self, node),
             "to_stream" => tables::to_stream(self, node),
             _ => node.not_yet(),
         }

@@ -1,5 +1,6 @@
 //! What a node of a scenario is in the library.
 use super::datum::{Any, Dynamic};
+use super::windows;
 use plimsoll::prelude::*;
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ pub enum Handle {
     Table(KTable<Any, Any>),
     Counts(KTable<Any, I64>),
     GroupedTable(KGroupedTable<Any, Any>),
+    Time(windows::Time),
+    Sliding(windows::Sliding),
+    Session(windows::Session),
     WindowedStream(KStream<Windowed<Any>, Any>),
     WindowedTable(KTable<Windowed<Any>, Any>),
     WindowedCounts(KTable<Windowed<Any>, I64>),
@@ -163,6 +167,10 @@ impl<'v> Node<'v> {
     /// The store's options.
     pub fn materialized(self) -> Materialized {
         let named = self.text("store").map_or_else(Materialized::new, Materialized::named);
-        named.caching(self.flag("cache").unwrap_or(true)).logging(self.flag("logging").unwrap_or(true))
+        let mut store = named.caching(self.flag("cache").unwrap_or(true)).logging(self.flag("logging").unwrap_or(true));
+        if let Some(retention) = self.duration("retention") {
+            store = store.retention(retention);
+        }
+        if self.text("store_type") == Some("in_memory") { store.in_memory() } else { store }
     }
 }

@@ -24,6 +24,7 @@ mod streams;
 mod support;
 mod tables;
 mod wide;
+mod windows;
 
 use known::Verdict;
 use serde_json::Value;

@@ -3,7 +3,7 @@ use super::build::Building;
 use super::datum::{Any, Datum, Dynamic, Kind, TEXT};
 use super::functions as f;
 use super::handle::{Handle, Key, Made, Node, Stop, Value, each_stream, each_table};
-use super::streams;
+use super::{streams, windows};
 use plimsoll::prelude::*;
 
 pub fn source(building: &Building, node: Node<'_>) -> Made {
@@ -83,6 +83,9 @@ pub fn aggregation(building: &Building, node: Node<'_>) -> Made {
     match building.handle(node, "of")? {
         Handle::Grouped(grouped) => of_grouped(&grouped, node),
         Handle::GroupedTable(grouped) => of_grouped_table(&grouped, node),
+        Handle::Time(windowed) => windows::of_time(&windowed, node),
+        Handle::Sliding(windowed) => windows::of_sliding(&windowed, node),
+        Handle::Session(windowed) => windows::of_session(&windowed, node),
         _ => Err(Stop::Refused("not grouped".to_owned())),
     }
 }

@@ -1,0 +1,75 @@
+//! Windows over grouped streams, and the tables made of them.
+use super::build::Building;
+use super::datum::{Any, Datum, TEXT};
+use super::functions as f;
+use super::handle::{Handle, Made, Node, Stop};
+use super::tables::empty;
+use plimsoll::prelude::*;
+use plimsoll::{SessionWindowedKStream, TimeWindowedKStream};
+
+pub type Time = TimeWindowedKStream<Any, Any, TimeWindows>;
+pub type Sliding = TimeWindowedKStream<Any, Any, SlidingWindows>;
+pub type Session = SessionWindowedKStream<Any, Any>;
+
+pub fn windowed_by(building: &Building, node: Node<'_>) -> Made {
+    let Handle::Grouped(grouped) = building.handle(node, "of")? else {
+        return Err(Stop::Refused("not grouped".to_owned()));
+    };
+    let (size, grace) = (node.duration("size").unwrap_or_default(), node.duration("grace").unwrap_or_default());
+    let time = TimeWindows::of_size_and_grace(size, grace);
+    Ok(match node.text("kind") {
+        Some("tumbling") => Handle::Time(grouped.windowed_by(time)),
+        Some("hopping") => Handle::Time(grouped.windowed_by(time.advance_by(node.duration("advance").unwrap_or(size)))),
+        Some("sliding") => {
+            Handle::Sliding(grouped.windowed_by(SlidingWindows::of_time_difference_and_grace(size, grace)))
+        }
+        Some("session") => {
+            Handle::Session(grouped.windowed_by(SessionWindows::of_inactivity_gap_and_grace(size, grace)))
+        }
+        other => return Err(Stop::Refused(format!("windows {other:?}"))),
+    })
+}
+
+pub fn emit_on_close(building: &Building, node: Node<'_>) -> Made {
+    let close = EmitStrategy::on_window_close();
+    Ok(match building.handle(node, "of")? {
+        Handle::Time(windowed) => Handle::Time(windowed.emit_strategy(close)),
+        Handle::Sliding(windowed) => Handle::Sliding(windowed.emit_strategy(close)),
+        Handle::Session(windowed) => Handle::Session(windowed.emit_strategy(close)),
+        _ => return Err(Stop::Refused("not windowed".to_owned())),
+    })
+}
+
+fn append(_: &Datum, value: &Datum, sum: &mut Datum) {
+    *sum = f::concat(sum, "", value);
+}
+
+/// The same three tables of both kinds of time windows.
+macro_rules! of_time {
+    ($windowed:expr, $node:expr) => {{
+        let store = $node.materialized();
+        Ok(match $node.op() {
+            "count" => Handle::WindowedCounts($windowed.count(store)),
+            "reduce" => Handle::WindowedTable($windowed.reduce(store, f::reducer($node.function())?)),
+            _ => Handle::WindowedTable($windowed.aggregate(TEXT, store, empty, append)),
+        })
+    }};
+}
+
+pub fn of_time(windowed: &Time, node: Node<'_>) -> Made {
+    of_time!(windowed, node)
+}
+
+pub fn of_sliding(windowed: &Sliding, node: Node<'_>) -> Made {
+    of_time!(windowed, node)
+}
+
+pub fn of_session(windowed: &Session, node: Node<'_>) -> Made {
+    let store = node.materialized();
+    let merge = |_: &Datum, a: &mut Datum, b: &Datum| *a = f::concat(a, "", b);
+    Ok(match node.op() {
+        "count" => Handle::WindowedCounts(windowed.count(store)),
+        "reduce" => Handle::WindowedTable(windowed.reduce(store, f::reducer(node.function())?)),
+        _ => Handle::WindowedTable(windowed.aggregate(TEXT, store, empty, append, merge)),
+    })
+}
