@@ -15,9 +15,10 @@ plimsoll::install_allocator!();
 /// Input topics, one partition each.
 const INPUTS: [&str; 3] = ["left", "right", "table"];
 /// Outputs whose last value of each key counts: their stores are cached, so not every change is forwarded.
-const LAST: [&str; 4] = ["tables-joined", "grouped-table", "left-filtered", "counted"];
+const LAST: [&str; 7] =
+    ["tables-joined", "grouped-table", "left-filtered", "counted", "tumbling", "sliding", "sessions"];
 /// Outputs of which every record counts.
-const EVERY: [&str; 1] = ["with-table"];
+const EVERY: [&str; 2] = ["with-table", "streams-joined"];
 /// Records of each input.
 const RECORDS: i64 = 600;
 /// How long the application may take to catch up; the machine may be busy.
@@ -41,7 +42,21 @@ fn topology() -> Topology {
     let kept = rows.filter_with(Materialized::named("kept"), |_, row| row.ends_with(['1', '3', '5']));
     kept.to_stream().to("left-filtered");
     left.group_by(Utf8, |_, v| v.unwrap_or("none")).count(Materialized::named("counts")).to_stream().to("counted");
+    windows(&left, &right);
     builder.build().unwrap()
+}
+
+fn windows(left: &KStream<Utf8, Opt<Utf8>>, right: &KStream<Utf8, Opt<Utf8>>) {
+    let ms = Duration::from_millis;
+    let grouped = left.filter(|_, value| value.is_some()).group_by_key();
+    let tumbling = grouped.windowed_by(TimeWindows::of_size_with_no_grace(ms(2_000)));
+    tumbling.count(Materialized::named("tumbling")).to_stream().to("tumbling");
+    let sliding = grouped.windowed_by(SlidingWindows::of_time_difference_with_no_grace(ms(500)));
+    sliding.count(Materialized::named("sliding")).to_stream().to("sliding");
+    let sessions = grouped.windowed_by(SessionWindows::of_inactivity_gap_with_no_grace(ms(331)));
+    sessions.count(Materialized::named("sessions")).to_stream().to("sessions");
+    let within = JoinWindows::of_time_difference_with_no_grace(ms(400));
+    left.join_stream(right, within, Text, |a, b| format!("{a:?}{b:?}")).to("streams-joined");
 }
 
 /// Records in the order of their times, the inputs in turn: `(input, record)`.
