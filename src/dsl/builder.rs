@@ -81,6 +81,24 @@ impl StreamsBuilder {
     }
 
     /// Reads a topic, or several as one stream. A topic read twice as records of the same type is one source.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// builder.stream(["web", "shop"], Consumed::with(Utf8, I64)).to("sales");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// A null key or value is refused by the deserialization handler unless its schema says `Opt`, or
+    /// `Consumed::values` leaves the key unread.
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None; only the topics are read.
+    /// # Java
+    /// `StreamsBuilder.stream(topics, consumed)`
     pub fn stream<K: Read, V: Read>(&self, topics: impl Topics, consumed: Consumed<K, V>) -> KStream<K, V> {
         let topics: Vec<TopicName> = topics.names().into_iter().map(TopicName::External).collect();
         let mut graph = self.shelf.borrow_mut();

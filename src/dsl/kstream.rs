@@ -93,6 +93,15 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     ///     .to("orders-by-region");
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// Null keys and values reach the closure where the schemas allow them (`Opt`).
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None here; what groups or joins by the new key makes a repartition topic first.
+    /// # Java
+    /// `KStream.selectKey(mapper)`
     pub fn select_key<J: Schema>(
         &self,
         to: J,
@@ -130,6 +139,15 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     /// # let _ = by_length;
     /// # builder.build().unwrap();
     /// ```
+    ///
+    /// # Null
+    /// As [`select_key`](Self::select_key); the grouping's operators drop records whose key or value is null.
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None here; the grouping's first operator makes a repartition topic.
+    /// # Java
+    /// `KStream.groupBy(mapper)`
     pub fn group_by<J: Codec>(
         &self,
         to: J,
@@ -158,6 +176,24 @@ impl<K: Schema, V: Schema> KStream<K, V> {
 
 impl<K: Codec, V: Codec> KStream<K, V> {
     /// Groups by the key as it is. Goes through a repartition topic only if the key was changed.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Bytes)).group_by_key();
+    /// clicks.count(Materialized::named("clicks")).to_stream().to("click-counts");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// The grouping's operators drop records whose key or value is null.
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None here; the grouping's first operator makes a repartition topic if the key was changed.
+    /// # Java
+    /// `KStream.groupByKey()`
     pub fn group_by_key(&self) -> KGroupedStream<K, V> {
         self.group_by_key_with(Grouped::default())
     }
@@ -168,6 +204,23 @@ impl<K: Codec, V: Codec> KStream<K, V> {
     }
 
     /// Writes the stream to a topic. Records go to the partition that the key's hash gives, as every Kafka client's do.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// builder.stream("in", Consumed::with(Utf8, I64)).to("out");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// Written as null. A record without a key goes to any partition, as many in a row as a batch holds.
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// None; only the topic is written, which must exist.
+    /// # Java
+    /// `KStream.to(topic)`
     pub fn to(&self, topic: &str) {
         self.to_with(topic, Produced::default());
     }
@@ -183,6 +236,24 @@ impl<K: Codec, V: Codec> KStream<K, V> {
 
     /// Writes the stream through a topic of the library's own, so that it is partitioned by its key and processed from
     /// there on by the tasks of other partitions. Records without a key are dropped, as in Kafka Streams.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let orders = builder.stream("orders", Consumed::with(Utf8, I64));
+    /// orders.repartition(Repartitioned::with_partitions(12).named("wide")).to("out");
+    /// # builder.build().unwrap();
+    /// ```
+    ///
+    /// # Null
+    /// A record without a key is dropped and counted; a null value is passed on.
+    /// # Late
+    /// Time plays no role: a late record is treated as any other.
+    /// # Stores
+    /// The repartition topic, which the library creates.
+    /// # Java
+    /// `KStream.repartition(repartitioned)`
     #[must_use]
     pub fn repartition(&self, repartitioned: Repartitioned) -> Self {
         let mut graph = self.shelf.borrow_mut();

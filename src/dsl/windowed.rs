@@ -87,6 +87,18 @@ impl<K: Codec, V: Codec, W: TimeKind> TimeWindowedKStream<K, V, W> {
     /// With [`EmitStrategy::OnWindowClose`] the store of sliding windows is not cached.
     /// # Java
     /// `TimeWindowedKStream.emitStrategy(strategy)`
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Bytes)).group_by_key();
+    /// let windows = TimeWindows::of_size_with_no_grace(Duration::from_secs(60));
+    /// let closed = clicks.windowed_by(windows).emit_strategy(EmitStrategy::on_window_close());
+    /// closed.count(Materialized::named("clicks"));
+    /// # builder.build().unwrap();
+    /// ```
     #[must_use]
     pub fn emit_strategy(mut self, strategy: EmitStrategy) -> Self {
         self.emit = rule(strategy);
@@ -244,6 +256,18 @@ impl<K: Codec, V: Codec> SessionWindowedKStream<K, V> {
     /// With [`EmitStrategy::OnWindowClose`] the store is not cached.
     /// # Java
     /// `SessionWindowedKStream.emitStrategy(strategy)`
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Bytes)).group_by_key();
+    /// let windows = SessionWindows::of_inactivity_gap_with_no_grace(Duration::from_secs(60));
+    /// let closed = clicks.windowed_by(windows).emit_strategy(EmitStrategy::on_window_close());
+    /// closed.count(Materialized::named("clicks"));
+    /// # builder.build().unwrap();
+    /// ```
     #[must_use]
     pub fn emit_strategy(mut self, strategy: EmitStrategy) -> Self {
         self.emit = rule(strategy);
