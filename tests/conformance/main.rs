@@ -3,7 +3,8 @@
 //!
 //! Without arguments: the stored scenarios, whose answers Kafka gave once, and where there is Java so many fresh ones.
 //! `--seeds FIRST:COUNT` (`--generator handed` for the scenarios of `generate.py`) or `--files A.json…`: these.
-//! `--record FILE` keeps them with Kafka's answers, `--print` only shows the scenarios. The last line is `N passed, N failed`.
+//! `--record FILE` keeps them with Kafka's answers, `--print` only shows the scenarios. The last line is
+//! `N passed, N failed`.
 #![allow(missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 mod build;
