@@ -43,14 +43,23 @@ pub mod testing;
 pub(crate) mod worker;
 
 pub use app::{App, AppBuilder, NoLine, StartError, Stats, WithLine};
+pub use base::id::TaskId;
 pub use base::limits::MIB;
 pub use base::token::OauthToken;
 pub use budget::{Floor, Memory, MemoryReport, ModuleMemory, Plan, PlanError, Row, RowId};
+#[cfg(feature = "bincode")]
+pub use codec::Bincode;
+#[cfg(any(feature = "avro", feature = "protobuf"))]
+pub use codec::Framed;
+#[cfg(feature = "json")]
+pub use codec::Json;
 pub use codec::{
     Bool, Bytes, Change, Codec, DecodeError, Delta, F32, F64, I16, I32, I64, Local, Opt, Place, Read, Schema, Scratch,
     Side, Text, Unread, Utf8, local,
 };
+pub use codec::{List, Uuid};
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
+pub use dsl::Processing;
 pub use dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
     Repartitioned, Split, StreamJoined, StreamsBuilder, Topics,
@@ -61,6 +70,10 @@ pub use dsl::{
 };
 pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};
+pub use node::{
+    Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
+    Processor, ProcessorError, ProcessorRecord as Record, PunctuationType, RecordMetadata, Timer,
+};
 pub use plimsoll_alloc::Module;
 pub use store::error::{Severity, StoreError};
 pub use topology::{BuildError, OffsetReset, Optimization, TimestampPolicy, TopicName, Topology, UnknownOptimization};

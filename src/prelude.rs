@@ -4,11 +4,17 @@ pub use crate::base::limits::MIB;
 pub use crate::budget::Memory;
 #[cfg(feature = "bincode")]
 pub use crate::codec::Bincode;
+#[cfg(any(feature = "avro", feature = "protobuf"))]
+pub use crate::codec::Framed;
+#[cfg(feature = "json")]
+pub use crate::codec::Json;
 pub use crate::codec::{
     Bool, Bytes, Codec, DecodeError, F32, F64, I16, I32, I64, Local, Opt, Place, Schema, Scratch, Side, Text, Unread,
     Utf8, local,
 };
+pub use crate::codec::{List, Uuid};
 pub use crate::codec::{WindowKey, Windowed};
+pub use crate::dsl::Processing;
 pub use crate::dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
     Repartitioned, Split, StreamJoined, StreamsBuilder,
@@ -16,5 +22,9 @@ pub use crate::dsl::{
 pub use crate::dsl::{EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};
 pub use crate::node::ops::{Push, PushPair};
 pub use crate::node::{BoxError, NoRoom, Pen};
+pub use crate::node::{
+    Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
+    Processor, ProcessorError, ProcessorRecord as Record, PunctuationType, RecordMetadata, Timer,
+};
 pub use crate::topology::{BuildError, OffsetReset, Optimization, TimestampPolicy, Topology};
 pub use crate::worker::state::State;

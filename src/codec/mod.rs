@@ -10,6 +10,11 @@ mod bytes;
 mod change;
 mod changed;
 mod error;
+#[cfg(any(feature = "avro", feature = "protobuf"))]
+mod framed;
+#[cfg(feature = "json")]
+mod json;
+mod list;
 mod local;
 mod opt;
 mod owned_text;
@@ -19,10 +24,17 @@ mod read;
 mod schema;
 mod scratch;
 mod text;
+mod uuid;
 mod windowed;
 
 #[cfg(feature = "bincode")]
 pub use self::bincode::Bincode;
+#[cfg(any(feature = "avro", feature = "protobuf"))]
+pub use self::framed::Framed;
+#[cfg(feature = "json")]
+pub use self::json::Json;
+pub use self::list::List;
+pub use self::uuid::Uuid;
 pub use bytes::Bytes;
 pub use change::{Change, Delta};
 pub(crate) use changed::Changed;

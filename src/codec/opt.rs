@@ -34,6 +34,7 @@ impl<S: Schema> Schema for Opt<S> {
 
 impl<S: Codec> Codec for Opt<S> {
     type Owned = Option<S::Owned>;
+    const FIXED_BYTES: Option<usize> = S::FIXED_BYTES;
 
     fn bind(&self, at: &Place<'_>) -> Self {
         Self(self.0.bind(at))

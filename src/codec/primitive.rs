@@ -13,6 +13,7 @@ macro_rules! number {
 
         impl Codec for $name {
             type Owned = $type;
+            const FIXED_BYTES: Option<usize> = Some($bytes);
 
             #[inline]
             fn decode(&self, bytes: &[u8]) -> Result<$type, DecodeError> {

@@ -66,6 +66,9 @@ pub trait Codec: Schema {
     /// What a store keeps: the deserialized value.
     type Owned: 'static;
 
+    /// The number of bytes that every value has, where Java's list serializer relies on it: numbers and UUIDs.
+    const FIXED_BYTES: Option<usize> = None;
+
     /// Called once for each place where the codec is used, when a thread is wired: the topic, and key or value.
     fn bind(&self, _at: &Place<'_>) -> Self {
         self.clone()

@@ -95,6 +95,11 @@ impl Scratch {
         self.asked > self.limit
     }
 
+    /// How many bytes more it would keep.
+    pub(crate) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.bytes.len())
+    }
+
     /// Forgets what was written, keeps the buffer.
     #[inline]
     pub fn clear(&mut self) {

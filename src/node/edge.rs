@@ -37,6 +37,11 @@ impl<K: Schema, V: Schema> Edge<K, V> {
         Ok(())
     }
 
+    /// Sends a record to one child.
+    pub(crate) fn send_to<'a>(&self, child: usize, cx: &Cx<'a>, record: &Record<'a, K, V>) -> Flow {
+        self.0.get(child).map_or(Ok(()), |child| child.process(cx, record))
+    }
+
     /// As [`Node::warm`], of each child.
     pub(crate) fn warm(&self, partition: u32, key: &[u8]) {
         self.0.iter().for_each(|child| child.warm(partition, key));

@@ -15,9 +15,11 @@ pub(crate) mod ops;
 mod pen;
 #[allow(dead_code)] // for the operators to come
 mod per_task;
+mod processor;
 mod record;
 mod state;
 mod table;
+mod timers;
 mod topic;
 mod wiring;
 
@@ -33,11 +35,21 @@ pub(crate) use keyvalue::{
 pub use pen::{NoRoom, Pen};
 #[allow(unused_imports)] // for the operators to come
 pub(crate) use per_task::PerTask;
+/// A record as processors see it.
+pub use processor::Record as ProcessorRecord;
+pub use processor::{
+    Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
+    Processor, ProcessorError, RecordMetadata, Timer,
+};
+pub(crate) use processor::{FixedKey, ProcessorNode, Supplier};
 pub(crate) use record::{LogBytes, OutBytes, RawRecord, Record, RecordContext};
 #[cfg(test)]
 pub(crate) use state::Collected;
 pub(crate) use state::StateStore;
 pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut};
+#[allow(unused_imports)] // for the joins to come
+pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut, store_key};
+pub use timers::PunctuationType;
 pub use topic::TopicName;
 pub(crate) use wiring::{
     Blueprint, Made, Make, MakeStore, Part, SourcePart, StorePart, WireSettings, Wired, Wiring, WiringError,

@@ -2,9 +2,13 @@
 //!
 //! The logical graph is not generic; each of its nodes carries one [`Make`] closure that builds the typed node over its
 //! already built children. An edge is downcast here, once, and never per record.
+use super::cx::Cx;
 use super::edge::{Drain, Edge, Node, Source};
+use super::fault::{Fault, Flow};
 use super::per_task::TaskState;
+use super::processor::Life;
 use super::state::StateStore;
+use super::timers::{PunctuationType, Timers};
 use super::topic::TopicName;
 use crate::base::id::{NodeId, SourceId, StoreId};
 use crate::codec::{Place, Schema, Side};
@@ -42,6 +46,7 @@ pub(crate) struct MakeStore {
 
 /// A node of the logical graph as wiring needs it.
 pub(crate) struct Part {
+    pub(crate) name: String,
     /// Its children, by output port.
     pub(crate) ports: Vec<Vec<NodeId>>,
     pub(crate) make: Make,
@@ -104,9 +109,33 @@ pub(crate) struct Wired {
     pub(crate) stores: Vec<Rc<dyn StateStore>>,
     /// What nodes keep by task.
     pub(crate) per_task: Vec<Rc<dyn TaskState>>,
+    /// Nodes with processors, parents before children.
+    lives: Vec<(NodeId, Rc<dyn Life>)>,
+    timers: Rc<Timers>,
 }
 
 impl Wired {
+    /// The context's task begins: its stores are complete.
+    pub(crate) fn opened(&self, cx: &Cx<'_>) -> Flow {
+        self.timers.forget(cx.task.partition);
+        self.lives.iter().try_for_each(|(_, life)| life.open(cx))
+    }
+
+    /// When processors want to be called.
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// Calls the earliest closure of the context's task whose time has come by `now`; false when there is none.
+    pub(crate) fn punctuate_one(&self, cx: &Cx<'_>, kind: PunctuationType, now: i64) -> Result<bool, Fault> {
+        let Some(due) = self.timers.take(cx.task.partition, kind, now) else { return Ok(false) };
+        if let Some((_, life)) = self.lives.iter().find(|(node, _)| *node == due.node) {
+            life.punctuate(cx, due.timer, now)?;
+        }
+        self.timers.again(kind, due, now);
+        Ok(true)
+    }
+
     /// What the task of this partition did is committed: its stores are written, its offsets are the group's.
     pub(crate) fn committed(&self, partition: u32) {
         self.per_task.iter().for_each(|state| state.committed(partition));
@@ -122,6 +151,7 @@ impl Wired {
     pub(crate) fn closed(&self, partition: u32) {
         self.stores.iter().for_each(|store| store.discard(partition));
         self.per_task.iter().for_each(|state| state.closed(partition));
+        self.timers.forget(partition);
     }
 
     /// The node that records of this source enter.
@@ -155,6 +185,8 @@ pub(crate) struct Wiring<'t> {
     drains: Vec<(NodeId, Rc<dyn Drain>)>,
     per_task: Vec<Rc<dyn TaskState>>,
     shared: Vec<(NodeId, Box<dyn Any>)>,
+    lives: Vec<(NodeId, Rc<dyn Life>)>,
+    timers: Rc<Timers>,
 }
 
 impl<'t> Wiring<'t> {
@@ -172,6 +204,8 @@ impl<'t> Wiring<'t> {
             drains: Vec::new(),
             per_task: Vec::new(),
             shared: Vec::new(),
+            lives: Vec::new(),
+            timers: Rc::default(),
         };
         let mut sources = Vec::new();
         for (index, source) in blueprint.sources.iter().enumerate() {
@@ -181,10 +215,12 @@ impl<'t> Wiring<'t> {
                 sources.push((SourceId(u16::try_from(index).unwrap_or(u16::MAX)), node));
             }
         }
-        let mut drains = wiring.drains;
-        drains.sort_by_key(|(node, _)| blueprint.parts.get(node.index()).map_or(u32::MAX, |part| part.rank));
+        let rank = |node: &NodeId| blueprint.parts.get(node.index()).map_or(u32::MAX, |part| part.rank);
+        let (mut drains, mut lives) = (wiring.drains, wiring.lives);
+        drains.sort_by_key(|(node, _)| rank(node));
+        lives.sort_by_key(|(node, _)| rank(node));
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
-        Ok(Wired { sources, drains, stores, per_task: wiring.per_task })
+        Ok(Wired { sources, drains, stores, per_task: wiring.per_task, lives, timers: wiring.timers })
     }
 
     /// A store without a topology, and what the thread sees of it.
@@ -193,10 +229,30 @@ impl<'t> Wiring<'t> {
         let blueprint = Blueprint { stores: vec![part], ..Blueprint::default() };
         let stores = vec![None];
         let (made, drains, per_task) = (Vec::new(), Vec::new(), Vec::new());
-        let mut wiring = Wiring { blueprint: &blueprint, settings, made, stores, drains, per_task, shared: Vec::new() };
+        let mut wiring = Wiring {
+            blueprint: &blueprint,
+            settings,
+            made,
+            stores,
+            drains,
+            per_task,
+            shared: Vec::new(),
+            lives: Vec::new(),
+            timers: Rc::default(),
+        };
         let store = wiring.store::<T>(StoreId(0)).ok()?;
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
-        Some((store, Wired { sources: Vec::new(), drains: wiring.drains, stores, per_task: wiring.per_task }))
+        Some((
+            store,
+            Wired {
+                sources: Vec::new(),
+                drains: wiring.drains,
+                stores,
+                per_task: wiring.per_task,
+                lives: Vec::new(),
+                timers: wiring.timers,
+            },
+        ))
     }
 
     fn part(&self, id: NodeId) -> Result<&'t Part, WiringError> {
@@ -268,8 +324,23 @@ impl<'t> Wiring<'t> {
         self.settings
     }
 
+    /// When the processors of this subtopology want to be called.
+    pub(crate) fn timers(&self) -> Rc<Timers> {
+        Rc::clone(&self.timers)
+    }
+
+    /// Registers a node with processors.
+    pub(crate) fn life(&mut self, id: NodeId, life: Rc<dyn Life>) {
+        self.lives.push((id, life));
+    }
+
+    /// Names of the children of a port, in the order of its edge.
+    pub(crate) fn child_names(&self, id: NodeId, port: usize) -> Result<Box<[String]>, WiringError> {
+        let children = self.part(id)?.ports.get(port).map_or(&[][..], Vec::as_slice);
+        children.iter().map(|child| Ok(self.part(*child)?.name.clone())).collect()
+    }
+
     /// Registers what a node keeps by task.
-    #[allow(dead_code)] // for the operators to come
     pub(crate) fn task_state(&mut self, state: Rc<dyn TaskState>) {
         self.per_task.push(state);
     }

@@ -100,6 +100,11 @@ impl Task {
         self.dirty
     }
 
+    /// It did something that no record caused.
+    pub(crate) fn touch(&mut self) {
+        self.dirty = true;
+    }
+
     /// Its work is committed.
     pub(crate) fn committed(&mut self) {
         self.dirty = false;

@@ -9,7 +9,9 @@ use crate::arena::Arena;
 use crate::base::clock::{Clock, ManualClock};
 use crate::base::id::{SourceId, TaskId};
 use crate::codec::Scratch;
-use crate::node::{Cx, Fault, FaultCell, Parked, RawRecord, RecordContext, Source, StateStore, WireSettings, Wired};
+use crate::node::{
+    Cx, Fault, FaultCell, Parked, PunctuationType, RawRecord, RecordContext, Source, StateStore, WireSettings, Wired,
+};
 use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
 use crate::store::memory::MemoryBackend;
@@ -125,7 +127,7 @@ impl Driver {
             keep: options.keep_outputs,
             ..Recorder::default()
         };
-        Ok(Self {
+        let driver = Self {
             store_names: topology.stores().iter().map(|store| store.name.clone()).collect(),
             inbox: RefCell::new(Inbox::new(inputs.len())),
             headers: RefCell::default(),
@@ -140,7 +142,37 @@ impl Driver {
             inputs,
             port,
             backend,
-        })
+        };
+        driver.open_tasks()?;
+        Ok(driver)
+    }
+
+    /// Makes the processors.
+    fn open_tasks(&self) -> Result<(), DriverError> {
+        for (subtopology, wired) in (0u32..).zip(&self.wired) {
+            let arena = self.arena.borrow();
+            wired.opened(&self.cx(&arena, subtopology)).map_err(|fault| self.failed(fault))?;
+        }
+        Ok(())
+    }
+
+    /// Calls all closures of processors whose time has come by `now`, the earliest first.
+    fn punctuate(&self, kind: PunctuationType, now: i64) -> Result<(), DriverError> {
+        loop {
+            let next = |wired: &Wired| wired.timers().next(0, kind).filter(|at| *at <= now);
+            let due = (0u32..).zip(&self.wired).filter_map(|(at, wired)| Some((next(wired)?, at))).min();
+            let Some((_, subtopology)) = due else { return Ok(()) };
+            let Some(wired) = self.wired.get(subtopology as usize) else { return Ok(()) };
+            let arena = self.arena.borrow();
+            wired.punctuate_one(&self.cx(&arena, subtopology), kind, now).map_err(|fault| self.failed(fault))?;
+            drop(arena);
+            self.arena.borrow_mut().reset();
+        }
+    }
+
+    /// Whether a processor asked for a commit.
+    fn is_commit_asked(&self) -> bool {
+        self.wired.iter().fold(false, |asked, wired| wired.timers().take_commit_request() || asked)
     }
 
     /// A topic to pipe keys and values of these schemas into.
@@ -237,7 +269,8 @@ impl Driver {
             let stepped = self.step(source, &record);
             self.inbox.borrow_mut().recycle(record);
             stepped?;
-            if self.options.commit_each {
+            self.punctuate(PunctuationType::StreamTime, self.stream_time.get())?;
+            if self.is_commit_asked() || self.options.commit_each {
                 self.commit_tasks()?;
             }
             self.read_again()?;
@@ -381,7 +414,12 @@ impl Driver {
     /// The task failed in a punctuation.
     pub fn advance_wall_clock(&self, by: Duration) -> Result<(), DriverError> {
         self.clock.advance_ms(i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
-        if self.options.commit_each { self.commit() } else { self.read_again().and_then(|()| self.run()) }
+        self.punctuate(PunctuationType::WallClock, self.wall_ms())?;
+        if self.is_commit_asked() || self.options.commit_each {
+            self.commit()
+        } else {
+            self.read_again().and_then(|()| self.run())
+        }
     }
 
     /// The wall clock, milliseconds since the epoch.

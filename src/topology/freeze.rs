@@ -159,6 +159,7 @@ impl Graph {
         for (draft, ((ports, subtopology), (rank, keeps_null_keys))) in
             std::mem::take(&mut self.nodes).into_iter().zip(rest)
         {
+            let name = draft.name.clone();
             nodes.push(NodeSpec {
                 name: draft.name,
                 kind: draft.kind,
@@ -167,7 +168,7 @@ impl Graph {
                 subtopology,
             });
             let (make, sends_old, rank) = (draft.make, draft.sends_old, *rank);
-            blueprint.parts.push(Part { ports, make, subtopology, sends_old, rank, keeps_null_keys });
+            blueprint.parts.push(Part { name, ports, make, subtopology, sends_old, rank, keeps_null_keys });
         }
         self.assemble(blueprint, nodes, &order)
     }

@@ -19,6 +19,8 @@ mod message;
 #[cfg(target_os = "linux")]
 mod port;
 #[cfg(target_os = "linux")]
+mod punctuate;
+#[cfg(target_os = "linux")]
 mod purge;
 #[cfg(target_os = "linux")]
 mod question;

@@ -25,7 +25,7 @@ impl StreamThread {
                     self.close_all();
                     self.tell(Request::StoreReleased { thread: self.index });
                 }
-                Command::Restored { task, life, store } => self.restored(task, life, store),
+                Command::Restored { task, life, store } => self.restored(task, life, store)?,
                 Command::RestoreFailed { task, life, error } => {
                     if self.task_index(task).is_some_and(|index| self.tasks[index].life == life) {
                         self.fail_task(task, error)?;
@@ -134,14 +134,14 @@ impl StreamThread {
         let group = PartitionGroup::new(queues, self.shared.settings.max_task_idle_ms);
         self.tasks.push(Task::new(start.id, life, group, sources, logged));
         self.tasks.sort_by_key(|task| task.id);
-        if let Some(index) = self.task_index(start.id) {
-            self.open_inputs(index);
+        match self.task_index(start.id) {
+            Some(index) if self.tasks[index].phase == Phase::Running => self.begin(index),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The inputs of a running task are asked for.
-    fn open_inputs(&mut self, index: usize) {
+    pub(super) fn open_inputs(&mut self, index: usize) {
         let task = &self.tasks[index];
         if task.phase == Phase::Running {
             for queue in task.group.queues() {
@@ -172,17 +172,18 @@ impl StreamThread {
         Ok(wired)
     }
 
-    fn restored(&mut self, id: TaskId, life: Life, store: StoreId) {
-        let Some(index) = self.task_index(id) else { return };
+    fn restored(&mut self, id: TaskId, life: Life, store: StoreId) -> Result<(), RunError> {
+        let Some(index) = self.task_index(id) else { return Ok(()) };
         let task = &mut self.tasks[index];
         if task.life != life {
-            return;
+            return Ok(());
         }
         task.restoring.retain(|waiting| *waiting != store);
         if task.restoring.is_empty() && task.phase == Phase::Restoring {
             task.phase = Phase::Running;
-            self.open_inputs(index);
+            return self.begin(index);
         }
+        Ok(())
     }
 
     fn reposition(&mut self, id: TaskId, topic: &str, partition: u32, offset: i64) {

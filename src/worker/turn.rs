@@ -37,12 +37,13 @@ impl StreamThread {
             return Ok(());
         }
         let stepped = self.step_all()?;
+        self.punctuate_all()?;
         self.arena.reset();
         self.tell_running();
         self.publish_allocations();
         self.relieve();
         let now = self.shared.clock.mono_ms();
-        if now >= self.commit_at || self.commit_early() {
+        if self.is_commit_asked() || now >= self.commit_at || self.commit_early() {
             self.commit()?;
             self.commit_at = self.shared.clock.mono_ms() + self.shared.settings.commit_interval_ms;
         }
@@ -103,10 +104,13 @@ impl StreamThread {
 
     /// Sends what is due, waits for the sockets unless there is work, and takes what came.
     fn poll(&mut self, stepped: &Stepped) -> Result<(), RunError> {
+        let punctuation_in = self.punctuation_in();
         let clock = &self.shared.clock;
         let now = clock.mono_ms();
         let fetcher = &mut self.fetcher;
-        let wake_at = stepped.until.unwrap_or(i64::MAX).min(self.commit_at).min(now + IDLE_MS);
+        let punctuate_at = now.saturating_add(punctuation_in);
+        let until = stepped.until.unwrap_or(i64::MAX);
+        let wake_at = until.min(self.commit_at).min(punctuate_at).min(now + IDLE_MS);
         let idle = !stepped.more && self.commands.is_empty();
         self.port
             .with(|producer, polls| {

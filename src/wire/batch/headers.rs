@@ -51,21 +51,38 @@ impl<'a> RawHeaders<'a> {
         }
         put_length(into, headers.len() as i64);
         for header in headers {
-            for part in [Some(header.key), header.value] {
-                match part {
-                    Some(bytes) if bytes.len() > i32::MAX as usize => {
-                        into.truncate(start);
-                        return Err(WireError::TooLong { what: "record header" });
-                    }
-                    Some(bytes) => {
-                        put_length(into, bytes.len() as i64);
-                        into.extend_from_slice(bytes);
-                    }
-                    None => put_length(into, -1),
-                }
+            if let Err(error) = Self::append(*header, into) {
+                into.truncate(start);
+                return Err(error);
             }
         }
         Ok(RawHeaders(into.get(start..).unwrap_or(&[0])))
+    }
+
+    /// Writes one header behind what `into` holds, without a count.
+    pub(crate) fn append(header: Header<'_>, into: &mut Vec<u8>) -> Result<()> {
+        for part in [Some(header.key), header.value] {
+            match part {
+                Some(bytes) if bytes.len() > i32::MAX as usize => {
+                    return Err(WireError::TooLong { what: "record header" });
+                }
+                Some(bytes) => {
+                    put_length(into, bytes.len() as i64);
+                    into.extend_from_slice(bytes);
+                }
+                None => put_length(into, -1),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a count so that it ends where the headers begin, `front` bytes into the buffer; answers where it begins.
+    pub(crate) fn count_before(into: &mut [u8], front: usize, count: u32) -> usize {
+        let start = front.saturating_sub(signed_len(i64::from(count)));
+        if let Some(room) = into.get_mut(start..front) {
+            write_signed(room, i64::from(count));
+        }
+        start
     }
 
     /// The bytes, with the count in front.
