@@ -2,7 +2,7 @@
 # run.sh TARGET SECONDS: builds a fuzz target with a nightly compiler and runs it from its seeds. No cargo-fuzz needed.
 # What it finds is left in fuzz/artifacts/TARGET; what it learnt in fuzz/corpus/TARGET.
 set -eu
-target=${1:?target: wire or allocator} seconds=${2:-30}
+target=${1:?target: wire, codec or allocator} seconds=${2:-30}
 cd "$(dirname "$0")"
 triple=$(rustc +nightly -vV | sed -n 's/^host: //p')
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-pc-table

@@ -59,7 +59,6 @@ pub use codec::{
 };
 pub use codec::{List, Uuid};
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
-pub use dsl::Processing;
 pub use dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
     Repartitioned, Split, StreamJoined, StreamsBuilder, Topics,
@@ -68,8 +67,13 @@ pub use dsl::{
     EmitStrategy, SessionWindowedKStream, SessionWindows, SlidingWindows, TimeWindowedKStream, TimeWindows,
     UnlimitedWindows, Windows,
 };
+pub use dsl::{Processing, Stage, StoreBuilder, Stores, TopologyBuilder};
 pub use node::ops::{Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};
+pub use node::{
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
+    WindowView,
+};
 pub use node::{
     Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
     Processor, ProcessorError, ProcessorRecord as Record, PunctuationType, RecordMetadata, Timer,

@@ -14,14 +14,18 @@ pub use crate::codec::{
 };
 pub use crate::codec::{List, Uuid};
 pub use crate::codec::{WindowKey, Windowed};
-pub use crate::dsl::Processing;
 pub use crate::dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
     Repartitioned, Split, StreamJoined, StreamsBuilder,
 };
 pub use crate::dsl::{EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};
+pub use crate::dsl::{Processing, StoreBuilder, Stores, TopologyBuilder};
 pub use crate::node::ops::{Push, PushPair};
 pub use crate::node::{BoxError, NoRoom, Pen};
+pub use crate::node::{
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
+    WindowView,
+};
 pub use crate::node::{
     Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
     Processor, ProcessorError, ProcessorRecord as Record, PunctuationType, RecordMetadata, Timer,

@@ -146,3 +146,77 @@ fn a_stores_entry_weighs_what_the_allocator_gave_for_it() {
     input.pipe("b", &"x".repeat(28_000)).unwrap();
     assert_eq!(driver.overlay_bytes() - before, 57_344, "grown by the closure to twice that");
 }
+
+/// Counts its records by key and forwards the number with a header; looks at the store by every way that copies
+/// nothing.
+struct Counting {
+    counts: KeyValueStore<Utf8, I64>,
+    longest: KeyValueStore<Utf8, Utf8>,
+    headers: HeadersBuf,
+}
+
+impl Processor for Counting {
+    type KIn = Utf8;
+    type VIn = Utf8;
+    type KOut = Utf8;
+    type VOut = I64;
+
+    fn init(&mut self, cx: &mut Init<'_, '_, Self>) -> Processed {
+        cx.schedule(std::time::Duration::from_millis(3), PunctuationType::StreamTime, |_, cx, now| {
+            cx.forward(Record::new("tick", now, now))
+        })?;
+        Ok(())
+    }
+
+    fn process<'a>(&mut self, cx: &mut Context<'_, 'a, Self>, record: Record<'a, Utf8, Utf8>) -> Processed {
+        let counts = cx.store(&self.counts)?;
+        let count = counts.get(record.key)?.unwrap_or(0) + 1;
+        counts.put(record.key, count)?;
+        let longest = cx.store(&self.longest)?;
+        if longest.with(record.key, |value| value.is_none_or(|value| value.len() <= record.value.len()))? {
+            longest.put(record.key, record.value)?;
+        }
+        self.headers.clear();
+        self.headers.extend(record.headers).push("counted", Some(b"1"));
+        cx.forward(record.with_value(count).with_headers(self.headers.headers()))
+    }
+}
+
+#[test]
+fn processors_with_stores_timers_and_headers_allocate_nothing() {
+    for caching in [true, false] {
+        allocates_nothing(|builder, s| {
+            let counts = builder.add_state_store(Stores::key_value("counts", Utf8, I64).caching(caching));
+            let longest =
+                builder.add_state_store(Stores::timestamped_key_value("longest", Utf8, Utf8).caching(caching));
+            let how = Processing::new().stores(&[&counts, &longest]);
+            let counting = move || {
+                let headers = HeadersBuf::new();
+                Counting { counts: counts.clone(), longest: longest.clone(), headers }
+            };
+            s.process_with(Utf8, I64, counting, how).to("out");
+        });
+    }
+}
+
+/// Keeps the key.
+struct Trim;
+
+impl FixedKeyProcessor for Trim {
+    type Key = Utf8;
+    type VIn = Utf8;
+    type VOut = Utf8;
+
+    fn process<'a>(
+        &mut self,
+        cx: &mut FixedKeyContext<'_, '_, 'a, Self>,
+        record: FixedKeyRecord<'a, Utf8, Utf8>,
+    ) -> Processed {
+        cx.forward(record.with_value(record.value().trim()))
+    }
+}
+
+#[test]
+fn a_fixed_key_processor_allocates_nothing() {
+    allocates_nothing(|_, s| s.process_values(Utf8, || Trim).to("out"));
+}

@@ -12,6 +12,8 @@ mod changed;
 mod error;
 #[cfg(any(feature = "avro", feature = "protobuf"))]
 mod framed;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 #[cfg(feature = "json")]
 mod json;
 mod list;

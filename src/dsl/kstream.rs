@@ -276,6 +276,18 @@ pub(crate) fn add_sink<K: Codec, V: Codec>(
     key: K,
     value: V,
 ) -> (SinkId, NodeId) {
+    add_sink_below(graph, &[parent], name, topic, key, value)
+}
+
+/// Adds a sink node below several.
+pub(crate) fn add_sink_below<K: Codec, V: Codec>(
+    graph: &mut Graph,
+    parents: &[Port],
+    name: String,
+    topic: TopicName,
+    key: K,
+    value: V,
+) -> (SinkId, NodeId) {
     let id = graph.next_sink();
     let place = topic.clone();
     let make: Make = Box::new(move |w, node| {
@@ -287,5 +299,5 @@ pub(crate) fn add_sink<K: Codec, V: Codec>(
             scratch: RefCell::new(Scratch::with_limit(w.settings().record_bytes)),
         }))
     });
-    graph.add_sink(NewNode { name, parents: &[parent], outputs: 0, stores: &[], named_by: None, make }, topic)
+    graph.add_sink(NewNode { name, parents, outputs: 0, stores: &[], named_by: None, make }, topic)
 }

@@ -5,6 +5,7 @@
 //! them. Bound: called once, before anything runs.
 mod branch;
 mod builder;
+mod by_hand;
 mod consumed;
 mod grouped;
 mod grouped_table;
@@ -18,6 +19,7 @@ mod options;
 mod process;
 mod repartition;
 mod stateless;
+mod stores;
 mod stream_join;
 mod stream_joined;
 mod stream_table;
@@ -28,6 +30,7 @@ mod windows;
 
 pub use branch::Split;
 pub use builder::{StreamsBuilder, Topics};
+pub use by_hand::{Stage, TopologyBuilder};
 pub use consumed::Consumed;
 pub use grouped::KGroupedStream;
 pub use grouped_table::KGroupedTable;
@@ -35,6 +38,7 @@ pub use kstream::KStream;
 pub use ktable::KTable;
 pub use options::{Grouped, Materialized, Produced, Repartitioned};
 pub use process::Processing;
+pub use stores::{StoreBuilder, Stores};
 pub use stream_joined::{JoinWindows, StreamJoined};
 pub use stream_table::Joined;
 pub use windowed::{SessionWindowedKStream, TimeWindowedKStream};

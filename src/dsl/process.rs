@@ -2,8 +2,9 @@
 use super::kstream::KStream;
 use crate::base::id::StoreId;
 use crate::codec::Schema;
-use crate::node::{FixedKey, FixedKeyProcessor, Make, Processor, ProcessorNode, Supplier};
+use crate::node::{Connect, FixedKey, FixedKeyProcessor, Make, Opener, OpenerBox, Processor, ProcessorNode, Supplier};
 use crate::topology::{NewNode, Port};
+use std::fmt;
 use std::sync::Arc;
 
 /// How a processor is added: a name, stores.
@@ -27,10 +28,17 @@ use std::sync::Arc;
 /// stream.process_with(Utf8, Utf8, || Echo, Processing::named("echo")).to("out");
 /// assert!(builder.build().unwrap().describe().contains("Processor: echo (stores: [])"));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Processing {
     pub(crate) name: Option<String>,
     pub(crate) stores: Vec<StoreId>,
+    pub(crate) openers: Vec<Opener>,
+}
+
+impl fmt::Debug for Processing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Processing").field("name", &self.name).field("stores", &self.stores.len()).finish()
+    }
 }
 
 impl Processing {
@@ -42,6 +50,18 @@ impl Processing {
     /// A node of this name.
     pub fn named(name: &str) -> Self {
         Self { name: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// Connects the processor to these stores: it opens them by their handles.
+    #[must_use]
+    pub fn stores(mut self, stores: &[&dyn Connect]) -> Self {
+        for OpenerBox(id, opener) in stores.iter().map(|store| store.opener()) {
+            if !self.stores.contains(&id) {
+                self.stores.push(id);
+                self.openers.push(opener);
+            }
+        }
+        self
     }
 }
 
@@ -212,7 +232,8 @@ impl<K: Schema, V: Schema> KStream<K, V> {
     }
 
     fn add_processor<P: Processor>(&self, prefix: &str, supplier: Supplier<P>, how: Processing) -> Port {
-        let make: Make = Box::new(move |w, id| ProcessorNode::<P>::make(w, id, Arc::clone(&supplier), Box::default()));
+        let openers = how.openers;
+        let make: Make = Box::new(move |w, id| ProcessorNode::<P>::make(w, id, Arc::clone(&supplier), &openers));
         let mut graph = self.shelf.borrow_mut();
         // A given name uses up no number here, as in Kafka Streams.
         let name = how.name.unwrap_or_else(|| graph.names.processor(prefix));

@@ -38,10 +38,14 @@ pub(crate) use per_task::PerTask;
 /// A record as processors see it.
 pub use processor::Record as ProcessorRecord;
 pub use processor::{
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
+    WindowView,
+};
+pub use processor::{
     Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
     Processor, ProcessorError, RecordMetadata, Timer,
 };
-pub(crate) use processor::{FixedKey, ProcessorNode, Supplier};
+pub(crate) use processor::{FixedKey, Opener, OpenerBox, ProcessorNode, Supplier};
 pub(crate) use record::{LogBytes, OutBytes, RawRecord, Record, RecordContext};
 #[cfg(test)]
 pub(crate) use state::Collected;

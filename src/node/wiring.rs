@@ -6,7 +6,7 @@ use super::cx::Cx;
 use super::edge::{Drain, Edge, Node, Source};
 use super::fault::{Fault, Flow};
 use super::per_task::TaskState;
-use super::processor::Life;
+use super::processor::{Life, Watch};
 use super::state::StateStore;
 use super::timers::{PunctuationType, Timers};
 use super::topic::TopicName;
@@ -187,6 +187,7 @@ pub(crate) struct Wiring<'t> {
     shared: Vec<(NodeId, Box<dyn Any>)>,
     lives: Vec<(NodeId, Rc<dyn Life>)>,
     timers: Rc<Timers>,
+    watches: Vec<(StoreId, Rc<Watch>)>,
 }
 
 impl<'t> Wiring<'t> {
@@ -206,6 +207,7 @@ impl<'t> Wiring<'t> {
             shared: Vec::new(),
             lives: Vec::new(),
             timers: Rc::default(),
+            watches: Vec::new(),
         };
         let mut sources = Vec::new();
         for (index, source) in blueprint.sources.iter().enumerate() {
@@ -239,6 +241,7 @@ impl<'t> Wiring<'t> {
             shared: Vec::new(),
             lives: Vec::new(),
             timers: Rc::default(),
+            watches: Vec::new(),
         };
         let store = wiring.store::<T>(StoreId(0)).ok()?;
         let stores = wiring.stores.into_iter().flatten().map(|made| made.face).collect();
@@ -327,6 +330,16 @@ impl<'t> Wiring<'t> {
     /// When the processors of this subtopology want to be called.
     pub(crate) fn timers(&self) -> Rc<Timers> {
         Rc::clone(&self.timers)
+    }
+
+    /// What is changed in a store while iterators over it are open.
+    pub(crate) fn watch(&mut self, id: StoreId) -> Rc<Watch> {
+        if let Some((_, watch)) = self.watches.iter().find(|(store, _)| *store == id) {
+            return Rc::clone(watch);
+        }
+        let watch = Rc::<Watch>::default();
+        self.watches.push((id, Rc::clone(&watch)));
+        watch
     }
 
     /// Registers a node with processors.

@@ -109,6 +109,11 @@ impl StoreKind {
         kind
     }
 
+    /// A window store whose rows are values alone.
+    pub(crate) const fn plain_window(retention_ms: i64) -> Self {
+        Self::of(Layout::Plain, Rows::Window(Retention::new(retention_ms)))
+    }
+
     /// A session store, whose rows have no timestamps.
     pub(crate) const fn session(retention_ms: i64) -> Self {
         Self::of(Layout::Plain, Rows::Session(Retention::new(retention_ms)))

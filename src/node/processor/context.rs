@@ -2,6 +2,7 @@
 use super::headers::Headers;
 use super::node::Shared;
 use super::record::{Record, RecordMetadata};
+use super::stores::{StoreHandle, StoresOf};
 use super::{Processed, Processor, ProcessorError};
 use crate::base::id::TaskId;
 use crate::node::timers::{Place, PunctuationType};
@@ -146,6 +147,21 @@ impl<'c, 'a, P: Processor> Context<'c, 'a, P> {
         })
     }
 
+    /// Opens a store that the node is connected to. Nothing can be forwarded while it is open.
+    ///
+    /// # Errors
+    /// The node is not connected to it.
+    ///
+    /// # Java
+    /// `ProcessorContext.getStateStore(name)`.
+    pub fn store<H: StoreHandle>(&self, handle: &H) -> Result<H::Open<'_>, ProcessorError> {
+        handle.view(StoresOf { cx: self.cx, stores: &self.ambit.shared.stores }).ok_or_else(not_connected)
+    }
+
+    pub(super) fn cx(&self) -> &Cx<'a> {
+        &self.cx
+    }
+
     /// Calls the closure again and again, by stream time or by the wall clock. With stream time the first call comes
     /// with the first record; with the wall clock after one interval. Calls that were missed are left out. The closure
     /// gets the processor, its context and the time, milliseconds since the epoch.
@@ -222,6 +238,11 @@ impl<'c, 'a, P: Processor> Context<'c, 'a, P> {
     }
 }
 
+#[cold]
+fn not_connected() -> ProcessorError {
+    ProcessorError::new("the processor is not connected to this store; name it in Processing::stores")
+}
+
 /// What a [`Processor`] is lent when it begins. Nothing can be forwarded yet.
 pub struct Init<'i, 'a, P: Processor>(&'i mut dyn Beginning<'a, P>);
 
@@ -230,6 +251,7 @@ trait Beginning<'a, P: Processor> {
     fn schedule(&mut self, every: Duration, by: PunctuationType, call: Punctuator<P>) -> Result<Timer, ProcessorError>;
     fn stream_time(&self) -> i64;
     fn cx(&self) -> &Cx<'a>;
+    fn stores(&self) -> StoresOf<'_>;
 }
 
 impl<'a, P: Processor> Beginning<'a, P> for Context<'_, 'a, P> {
@@ -243,6 +265,10 @@ impl<'a, P: Processor> Beginning<'a, P> for Context<'_, 'a, P> {
 
     fn cx(&self) -> &Cx<'a> {
         &self.cx
+    }
+
+    fn stores(&self) -> StoresOf<'_> {
+        StoresOf { cx: self.cx, stores: &self.ambit.shared.stores }
     }
 }
 
@@ -268,6 +294,14 @@ impl<'i, 'a, P: Processor> Init<'i, 'a, P> {
         call: impl for<'x, 'y> FnMut(&mut P, &mut Context<'x, 'y, P>, i64) -> Processed + 'static,
     ) -> Result<Timer, ProcessorError> {
         self.0.schedule(every, by, Box::new(call))
+    }
+
+    /// As [`Context::store`].
+    ///
+    /// # Errors
+    /// The node is not connected to it.
+    pub fn store<H: StoreHandle>(&self, handle: &H) -> Result<H::Open<'_>, ProcessorError> {
+        handle.view(self.0.stores()).ok_or_else(not_connected)
     }
 
     /// As [`Context::stream_time`].

@@ -2,6 +2,7 @@
 use super::context::{Context, Init, Timer};
 use super::headers::Headers;
 use super::record::{Record, RecordMetadata};
+use super::stores::StoreHandle;
 use super::{Processed, Processor, ProcessorError};
 use crate::base::id::TaskId;
 use crate::codec::Schema;
@@ -227,6 +228,14 @@ impl<'a, P: FixedKeyProcessor> FixedKeyContext<'_, '_, 'a, P> {
         self.0.schedule(every, by, wrapped(call))
     }
 
+    /// As [`Context::store`].
+    ///
+    /// # Errors
+    /// The node is not connected to it.
+    pub fn store<H: StoreHandle>(&self, handle: &H) -> Result<H::Open<'_>, ProcessorError> {
+        self.0.store(handle)
+    }
+
     /// As [`Context::commit`].
     pub fn commit(&mut self) {
         self.0.commit();
@@ -279,6 +288,14 @@ impl<P: FixedKeyProcessor> FixedKeyInit<'_, '_, '_, P> {
         call: impl for<'x, 'y, 'z> FnMut(&mut P, &mut FixedKeyContext<'x, 'y, 'z, P>, i64) -> Processed + 'static,
     ) -> Result<Timer, ProcessorError> {
         self.0.schedule(every, by, wrapped(call))
+    }
+
+    /// As [`Context::store`].
+    ///
+    /// # Errors
+    /// The node is not connected to it.
+    pub fn store<H: StoreHandle>(&self, handle: &H) -> Result<H::Open<'_>, ProcessorError> {
+        self.0.store(handle)
     }
 
     /// As [`Context::stream_time`].

@@ -11,6 +11,7 @@ mod headers;
 mod life;
 mod node;
 mod record;
+mod stores;
 
 pub use context::{Context, Init, Timer};
 pub use error::{Processed, ProcessorError};
@@ -20,6 +21,12 @@ pub use headers::{Headers, HeadersBuf};
 pub(crate) use life::Life;
 pub(crate) use node::{ProcessorNode, Supplier};
 pub use record::{Record, RecordMetadata};
+pub(crate) use stores::Watch;
+pub use stores::{
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
+    WindowView,
+};
+pub(crate) use stores::{Opener, OpenerBox};
 
 use crate::codec::Schema;
 

@@ -3,6 +3,7 @@ use super::context::{Ambit, Context, Init, Punctuators};
 use super::headers::Headers;
 use super::life::Life;
 use super::record::Record;
+use super::stores::Opener;
 use super::{Processor, ProcessorError};
 use crate::base::id::{NodeId, StoreId};
 use crate::node::edge::Node;
@@ -51,8 +52,9 @@ impl<P: Processor> ProcessorNode<P> {
         w: &mut Wiring<'_>,
         id: NodeId,
         supplier: Supplier<P>,
-        stores: Box<[(StoreId, Box<dyn Any>)]>,
+        openers: &[Opener],
     ) -> Result<Made, WiringError> {
+        let stores = openers.iter().map(|open| open(w, id)).collect::<Result<_, _>>()?;
         let shared =
             Shared { node: id, out: w.edge(id, 0)?, children: w.child_names(id, 0)?, stores, timers: w.timers() };
         let node = Rc::new(Self { supplier, shared, tasks: RefCell::default() });

@@ -1,0 +1,33 @@
+//! The examples answer what their texts say, against the driver.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use plimsoll::testing::Driver;
+
+#[path = "../examples/page_views_by_region.rs"]
+mod page_views_by_region;
+#[path = "../examples/processor_with_timer.rs"]
+mod processor_with_timer;
+#[path = "../examples/word_count.rs"]
+mod word_count;
+
+/// What an example prints.
+macro_rules! told {
+    ($example:ident) => {
+        $example::local(&Driver::new(&$example::topology().unwrap()).unwrap()).unwrap()
+    };
+}
+
+#[test]
+fn word_count_counts_words() {
+    assert_eq!(told!(word_count), ["to: 1", "be: 1", "or: 1", "not: 1", "to: 2", "be: 2"]);
+}
+
+#[test]
+fn page_views_are_counted_where_their_user_was_when_they_came() {
+    assert_eq!(told!(page_views_by_region), ["europe: 1", "asia: 1", "unknown: 1", "europe: 2", "asia: 2"]);
+}
+
+#[test]
+fn sums_are_told_by_stream_time_and_forgotten() {
+    // The first record comes with the first call; ten seconds tell what came until then.
+    assert_eq!(told!(processor_with_timer), ["at 1s a: 1", "at 10s a: 2", "at 10s b: 12", "at 25s b: 1"]);
+}
