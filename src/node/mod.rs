@@ -51,8 +51,6 @@ pub(crate) use record::{LogBytes, OutBytes, RawRecord, Record, RecordContext};
 pub(crate) use state::Collected;
 pub(crate) use state::StateStore;
 pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut};
-#[allow(unused_imports)] // for the joins to come
-pub(crate) use table::{Found, Getter, MakeGetter, StoreGetter, TableOut, store_key};
 pub use timers::PunctuationType;
 pub use topic::TopicName;
 pub(crate) use wiring::{

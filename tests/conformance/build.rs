@@ -1,7 +1,7 @@
 //! Builds the topology of a scenario with the library's DSL, node by node.
 use super::datum::Kind;
 use super::handle::{Handle, Made, Node, Stop};
-use super::{joins, streams, tables, windows};
+use super::{joins, processors, streams, tables, windows};
 use plimsoll::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -63,6 +63,7 @@ impl Building {
             "windowed_by" => windows::windowed_by(self, node),
             "emit_on_close" => windows::emit_on_close(self, node),
             "to_stream" => tables::to_stream(self, node),
+            "process" => processors::process(self, node),
             _ => node.not_yet(),
         }
     }

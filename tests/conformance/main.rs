@@ -16,6 +16,7 @@ mod handle;
 mod joins;
 mod known;
 mod oracle;
+mod processors;
 mod random;
 mod run;
 mod scenario;
