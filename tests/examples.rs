@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use plimsoll::testing::Driver;
 
+#[path = "../examples/hopping_alerts.rs"]
+mod hopping_alerts;
 #[path = "../examples/page_views_by_region.rs"]
 mod page_views_by_region;
 #[path = "../examples/processor_with_timer.rs"]
 mod processor_with_timer;
+#[path = "../examples/sessions.rs"]
+mod sessions;
 #[path = "../examples/word_count.rs"]
 mod word_count;
 
@@ -30,4 +34,26 @@ fn page_views_are_counted_where_their_user_was_when_they_came() {
 fn sums_are_told_by_stream_time_and_forgotten() {
     // The first record comes with the first call; ten seconds tell what came until then.
     assert_eq!(told!(processor_with_timer), ["at 1s a: 1", "at 10s a: 2", "at 10s b: 12", "at 25s b: 1"]);
+}
+
+#[test]
+fn a_late_click_joins_two_visits() {
+    let told = told!(sessions);
+    assert_eq!(
+        told,
+        [
+            "ann 0-0: 1 clicks",
+            "ann 0-0: gone",
+            "ann 0-10: 2 clicks",
+            "ann 50-50: 1 clicks",
+            "ann 0-10: gone",
+            "ann 50-50: gone",
+            "ann 0-50: 4 clicks",
+        ]
+    );
+}
+
+#[test]
+fn a_closed_window_with_three_failures_is_an_alert() {
+    assert_eq!(told!(hopping_alerts), ["ann: 4 failures from 0s to 60s", "ann: 3 failures from 30s to 90s"]);
 }
