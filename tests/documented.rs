@@ -115,8 +115,10 @@ fn every_operator_says_null_late_stores_java_and_has_an_example() {
 
 #[test]
 fn an_operator_without_a_heading_or_an_example_is_found() {
-    let bad = "impl<K: Schema, F: Fn() -> K> KStream<K, V> {\n    /// Does.\n    ///\n    /// # Null\n    #[must_use]\n    \
-               pub fn act<W>(&self) {}\n    /// As [`act`](Self::act), otherwise.\n    pub fn act_with(&self) {}\n}\n";
+    let bad = concat!(
+        "impl<K: Schema, F: Fn() -> K> KStream<K, V> {\n    /// Does.\n    ///\n    /// # Null\n    #[must_use]\n",
+        "    pub fn act<W>(&self) {}\n    /// As [`act`](Self::act), otherwise.\n    pub fn act_with(&self) {}\n}\n",
+    );
     let found = methods(bad);
     assert_eq!(
         found.iter().map(|m| format!("{}::{}", m.of, m.name)).collect::<Vec<_>>(),
