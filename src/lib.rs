@@ -61,7 +61,7 @@ pub use codec::{List, Uuid};
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
 pub use dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
-    Repartitioned, Split, StreamJoined, StreamsBuilder, Topics,
+    Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined, Topics,
 };
 pub use dsl::{
     EmitStrategy, SessionWindowedKStream, SessionWindows, SlidingWindows, TimeWindowedKStream, TimeWindows,

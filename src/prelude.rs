@@ -16,7 +16,7 @@ pub use crate::codec::{List, Uuid};
 pub use crate::codec::{WindowKey, Windowed};
 pub use crate::dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
-    Repartitioned, Split, StreamJoined, StreamsBuilder,
+    Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined,
 };
 pub use crate::dsl::{EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};
 pub use crate::dsl::{Processing, StoreBuilder, Stores, TopologyBuilder};

@@ -19,6 +19,8 @@ pub enum TopicName {
     Repartition(String),
     /// `<application id>-<store>-changelog`.
     Changelog(String),
+    /// `<application id>-<name>`: between the two sides of a foreign-key join.
+    Internal(String),
 }
 
 impl TopicName {
@@ -40,7 +42,7 @@ impl TopicName {
 impl fmt::Display for TopicName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::External(name) => f.write_str(name),
+            Self::External(name) | Self::Internal(name) => f.write_str(name),
             Self::Repartition(name) => write!(f, "{name}-repartition"),
             Self::Changelog(store) => write!(f, "{store}-changelog"),
         }

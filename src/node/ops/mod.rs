@@ -6,6 +6,7 @@ mod filter;
 mod flat_map;
 mod flat_map_values;
 mod for_each;
+mod foreign_key;
 mod grace_buffer;
 mod joiner;
 mod map;
@@ -47,6 +48,7 @@ pub use flat_map::PushPair;
 pub(crate) use flat_map_values::FlatMapValues;
 pub use flat_map_values::Push;
 pub(crate) use for_each::ForEach;
+pub(crate) use foreign_key::{AnswerAll, AnswerNew, AnswerSink, Answering, JoinAnswer, KeepSubscriptions, Subscribe};
 pub(crate) use grace_buffer::GraceBuffer;
 #[allow(unused_imports)] // Flipped and Joiner: for joins of streams
 pub(crate) use joiner::{Flipped, Inner, Joiner, Left, Outer};
