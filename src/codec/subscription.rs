@@ -108,9 +108,9 @@ pub(crate) fn write_foreign_key(out: &mut Scratch, key: impl FnOnce(&mut Scratch
 }
 
 /// The primary key in a store's key (without the partition).
-pub(crate) fn primary_key(key: &[u8]) -> Option<&[u8]> {
-    let (length, rest) = key.split_first_chunk()?;
-    rest.get(usize::try_from(u32::from_be_bytes(*length)).ok()?..)
+pub(crate) fn primary_key(key: &[u8]) -> Result<&[u8], DecodeError> {
+    let (length, rest) = key.split_first_chunk().ok_or(BAD)?;
+    rest.get(usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX)..).ok_or(BAD)
 }
 
 /// An answer on its way: its bytes, and the partition where the left row is.
@@ -151,7 +151,7 @@ mod tests {
         write_foreign_key(&mut out, |out| out.extend(b"fk"));
         out.extend(b"pk");
         assert_eq!(out.bytes(), [0, 0, 0, 2, b'f', b'k', b'p', b'k']);
-        assert_eq!(primary_key(out.bytes()), Some(&b"pk"[..]));
-        assert_eq!(primary_key(&[0, 0, 0, 9, 1]), None);
+        assert_eq!(primary_key(out.bytes()), Ok(&b"pk"[..]));
+        assert_eq!(primary_key(&[0, 0, 0, 9, 1]), Err(BAD));
     }
 }

@@ -8,7 +8,8 @@ use crate::node::ops::{
     AnswerAll, AnswerNew, AnswerSink, Answering, Inner, JoinAnswer, Joiner, KeepSubscriptions, Left, SourceNode,
     Subscribe, TableSource,
 };
-use crate::node::{Fn2, KeyValue, Make, TableOut, TopicName, Wiring, make_key_value};
+use crate::node::{Fn2, KeyValue, Make, TableOut, TopicName, Wiring, make_key_value, make_store};
+use crate::store::kind::{Layout, StoreKind};
 use crate::topology::{BuildError, Graph, LateStore, NewNode, Port, RepartitionSpec, SourceTemplate, StoreSpec};
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -124,7 +125,7 @@ impl<K: Codec, V: Codec> KTable<K, V> {
     /// let builder = StreamsBuilder::new();
     /// let orders = builder.table("orders", Consumed::with(Utf8, Utf8));
     /// let users = builder.table("users", Consumed::with(Utf8, Utf8));
-    /// let names = orders.left_join_on(&users, |_, user| user, Utf8, Materialized::new(), |id, user| user.unwrap_or(id));
+    /// let names = orders.left_join_on(&users, |_, id| id, Utf8, Materialized::new(), |id, user| user.unwrap_or(id));
     /// names.to_stream().to("out");
     /// # builder.build().unwrap();
     /// ```
@@ -311,7 +312,9 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
             logged: true,
             ..table_store(names.store.clone(), Materialized::new().caching(false))
         };
-        let store = graph.add_store(spec, make_key_value(Bytes));
+        let mut kind = StoreKind::from(Layout::Timestamped);
+        kind.logs_headers = true;
+        let store = graph.add_store(spec, make_store(Bytes, kind));
         let make: Make = Box::new(move |w, node| {
             Ok(Wiring::made::<Opt<Bytes>, Bytes>(KeepSubscriptions {
                 node,

@@ -14,7 +14,6 @@ use crate::codec::{Bytes, Change, Codec, DecodeError, Opt, Schema, Scratch, Side
 use crate::node::fault::ShortText;
 use crate::node::{Cx, Edge, Fault, Flow, Fn2, Getter, KeyValue, Node, OutBytes, Parked, Record};
 use crate::store::backend::Order;
-use crate::store::offset::PREFIX_BYTES;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -248,7 +247,7 @@ impl<J: Codec, R: Codec> Node<J, Change<R>> for AnswerAll<J, R> {
                 cx.fault.park(Fault::Store, Parked::Stored { store, side: Side::Value, error })
             };
             let subscription = Subscription::read(row).map_err(stored)?;
-            let key = key.get(PREFIX_BYTES..).and_then(primary_key).unwrap_or_default();
+            let key = primary_key(key).map_err(stored)?;
             self.answers.send(cx, &subscription, key, r.value.new, r.timestamp)?;
             Ok(true)
         })
