@@ -34,7 +34,7 @@ pub(crate) trait Backend: Send + Sync {
     fn delete_range(&self, store: StoreId, from: &[u8], to: &[u8]) -> Result<(), StoreError>;
 
     /// Visits rows from `from` (included) to `to` (excluded) in this order of their keys, as they were when the scan
-    /// began, until `visit` returns false. The visitor may call the backend.
+    /// began if nobody changes the range meanwhile, until `visit` returns false. The visitor may call the backend.
     fn scan(
         &self,
         store: StoreId,

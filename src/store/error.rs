@@ -86,6 +86,16 @@ pub enum StoreError {
         /// Its number, in words.
         message: String,
     },
+    /// The rows that are kept in memory do not fit into their part of the overlay's row.
+    #[error(
+        "rows in memory need {needed} bytes of {limit}; raise the memory line, or keep the largest store's rows on disk"
+    )]
+    MemoryFull {
+        /// Bytes that they need.
+        needed: usize,
+        /// Bytes that they may take.
+        limit: usize,
+    },
     /// A record is larger than the batch it must be written in.
     #[error("a record needs {needed} bytes of a store batch of {capacity}; raise the memory line")]
     TooLarge {

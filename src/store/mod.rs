@@ -21,3 +21,5 @@ mod rocks_scans;
 #[cfg(target_os = "linux")]
 pub(crate) mod rocks_upkeep;
 pub(crate) mod slab;
+#[cfg(target_os = "linux")]
+pub(crate) mod split;

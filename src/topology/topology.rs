@@ -128,6 +128,11 @@ impl Topology {
         self.sinks.get(id.index())
     }
 
+    /// Which stores keep their rows in memory, by [`StoreId`].
+    pub(crate) fn in_memory(&self) -> Vec<bool> {
+        self.blueprint.stores.iter().map(|store| store.make.kind.in_memory).collect()
+    }
+
     /// What kind of store it is.
     pub(crate) fn store_kind(&self, id: StoreId) -> Option<StoreKind> {
         self.blueprint.stores.get(id.index()).map(|store| store.make.kind)

@@ -29,6 +29,7 @@ use crate::store::backend::Backend;
 use crate::store::memory::MemoryBackend;
 use crate::store::rocks::{RocksBackend, RocksSettings};
 use crate::store::rocks_upkeep::Upkeep;
+use crate::store::split::SplitBackend;
 use crate::topology::TopicName;
 use crate::wire::message::ApiKey;
 use plimsoll_alloc::Module;
@@ -296,7 +297,12 @@ impl Control {
             return Ok((Arc::new(MemoryBackend::new()), None));
         }
         let _scope = plimsoll_alloc::scope(Module::Store);
-        let numbered = stores.iter().enumerate();
+        let in_memory = self.topology.in_memory();
+        let memory = MemoryBackend::with_limit(rows_in_memory(plan, &in_memory, self.settings.threads));
+        if in_memory.iter().all(|in_memory| *in_memory) {
+            return Ok((Arc::new(memory), None));
+        }
+        let numbered = stores.iter().enumerate().filter(|(at, _)| in_memory.get(*at) != Some(&true));
         let settings = RocksSettings {
             directory: self.settings.state_dir.join(&self.settings.application_id),
             stores: numbered.map(|(at, s)| (StoreId(u16::try_from(at).unwrap_or(u16::MAX)), s.name.clone())).collect(),
@@ -304,7 +310,12 @@ impl Control {
         };
         let backend = RocksBackend::open(settings).map_err(|error| RunError::store(&error))?;
         let backend = Arc::new(backend);
-        Ok((Arc::clone(&backend) as Arc<dyn Backend>, Some(Upkeep::new(backend))))
+        let disk = Arc::clone(&backend) as Arc<dyn Backend>;
+        let upkeep = Some(Upkeep::new(backend));
+        if !in_memory.contains(&true) {
+            return Ok((disk, upkeep));
+        }
+        Ok((Arc::new(SplitBackend::new(disk, memory, in_memory)), upkeep))
     }
 
     /// Starts the restore thread. Without a store there is nothing to restore and no database to look after: then there
@@ -394,4 +405,10 @@ impl Control {
 
 fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Bytes that rows in memory may take: half of each thread's overlay, which leaves its entries the other half. The plan
+/// has no row of its own for them.
+fn rows_in_memory(plan: &Plan, in_memory: &[bool], threads: usize) -> usize {
+    if in_memory.contains(&true) { plan.sizes().overlay_bytes_per_thread / 2 * threads } else { 0 }
 }

@@ -121,6 +121,8 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
     let port = ThreadPort::new(producer, seed.polls, Arc::clone(&seed.shared.clock), &sinks, &changelogs);
     let commit_at = seed.shared.clock.mono_ms() + settings.commit_interval_ms;
     let stores = topology.stores().len().max(1);
+    // Rows in memory take the other half.
+    let entries = sizes.overlay_bytes_per_thread / if topology.in_memory().contains(&true) { 2 } else { 1 };
     Ok(StreamThread {
         index: seed.index,
         commands: seed.commands,
@@ -134,7 +136,7 @@ fn make_stream(seed: StreamSeed) -> Result<StreamThread, RunError> {
         wired: Vec::new(),
         tasks: Vec::new(),
         spill: Rc::new(RefCell::new(StoreBatch::with_capacity(sizes.store_batch_bytes))),
-        overlay_bytes: sizes.overlay_bytes_per_thread / stores,
+        overlay_bytes: entries / stores,
         record_bytes: sizes.batch_bytes,
         epoch: None,
         commit_at,
