@@ -48,10 +48,10 @@ fn tables<K: Key, V: Value, R: Value>(left: &KTable<K, V>, right: &KTable<K, R>,
 }
 
 fn stream_table<R: Value>(left: &KStream<Any, Any>, right: &KTable<Any, R>, node: Node<'_>) -> Made {
-    if node.number("grace").is_some() {
-        return node.not_yet();
+    let mut joined = node.text("name").map_or_else(Joined::default, Joined::named);
+    if let Some(grace) = node.duration("grace") {
+        joined = joined.grace(grace);
     }
-    let joined = node.text("name").map_or_else(Joined::default, Joined::named);
     let inner = |l: &Datum, r: R::View<'_>| join(l, &value::<R>(r));
     let leftmost = |l: &Datum, r: Option<R::View<'_>>| join(l, &optional::<R>(r));
     Ok(Handle::Stream(match node.op() {
