@@ -42,8 +42,9 @@ public class Oracle {
         Files.walk(STATE).sorted(Comparator.reverseOrder()).forEach(f -> f.toFile().delete());
     }
 
-    /** Processes must not share the directory: the application's id is the same. */
+    /** Scenarios and processes must not share the directory: the application's id is the same. */
     static final Path STATE;
+    static int made;
     static { try { STATE = Files.createTempDirectory("oracle-"); } catch (IOException e) { throw new UncheckedIOException(e); } }
 
     final JsonNode scenario;
@@ -56,7 +57,7 @@ public class Oracle {
     Oracle(JsonNode scenario) {
         this.scenario = scenario;
         props.put(StreamsConfig.APPLICATION_ID_CONFIG, "app");
-        props.put(StreamsConfig.STATE_DIR_CONFIG, STATE.toString());
+        props.put(StreamsConfig.STATE_DIR_CONFIG, STATE.resolve(String.valueOf(made++)).toString());
         props.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:1");
         props.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         props.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);

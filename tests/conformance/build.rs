@@ -60,6 +60,7 @@ impl Building {
             | "merge" | "repartition" | "group_by_key" | "group_by" => streams::operator(self, node),
             "count" | "reduce" | "aggregate" => tables::aggregation(self, node),
             "join" | "left_join" | "outer_join" => joins::operator(self, node),
+            "fk_join" | "left_fk_join" => joins::foreign_key(self, node),
             "windowed_by" => windows::windowed_by(self, node),
             "emit_on_close" => windows::emit_on_close(self, node),
             "to_stream" => tables::to_stream(self, node),

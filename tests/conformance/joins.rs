@@ -1,7 +1,7 @@
 //! Joins, by the kinds of their two sides.
 use super::build::Building;
 use super::datum::{Any, Datum, TEXT};
-use super::functions::join;
+use super::functions::{join, key_function};
 use super::handle::{Handle, Key, Made, Node, Stop, Value};
 use plimsoll::prelude::*;
 
@@ -81,5 +81,29 @@ fn streams(left: &KStream<Any, Any>, right: &KStream<Any, Any>, node: Node<'_>) 
         "join" => left.join_stream_with(right, windows, joined, TEXT, inner),
         "left_join" => left.left_join_stream_with(right, windows, joined, TEXT, leftmost),
         _ => left.outer_join_stream_with(right, windows, joined, TEXT, outer),
+    }))
+}
+
+/// A join by a key that is in the left table's values.
+pub fn foreign_key(building: &Building, node: Node<'_>) -> Made {
+    let (left, right) = (building.handle(node, "of")?, building.handle(node, "with")?);
+    match (&left, &right) {
+        (Handle::Table(left), Handle::Table(right)) => by_foreign_key(left, right, node),
+        (Handle::Table(left), Handle::Counts(right)) => by_foreign_key(left, right, node),
+        (Handle::Counts(left), Handle::Table(right)) => by_foreign_key(left, right, node),
+        (Handle::Counts(left), Handle::Counts(right)) => by_foreign_key(left, right, node),
+        _ => Err(Stop::Refused("foreign-key join".to_owned())),
+    }
+}
+
+fn by_foreign_key<V: Value, R: Value>(left: &KTable<Any, V>, right: &KTable<Any, R>, node: Node<'_>) -> Made {
+    let key = key_function(node.text("fn").filter(|name| *name != "identity").unwrap_or("value_first"))?;
+    let key = move |_: &Datum, v: V::View<'_>| key(&Datum::Null, &value::<V>(v));
+    let inner = |l: V::View<'_>, r: R::View<'_>| join(&value::<V>(l), &value::<R>(r));
+    let leftmost = |l: V::View<'_>, r: Option<R::View<'_>>| join(&value::<V>(l), &optional::<R>(r));
+    let store = node.materialized();
+    Ok(Handle::Table(match node.op() {
+        "fk_join" => left.join_on(right, key, TEXT, store, inner),
+        _ => left.left_join_on(right, key, TEXT, store, leftmost),
     }))
 }

@@ -115,14 +115,15 @@ impl<V: Codec> KeyValue<V> {
     }
 
     /// Writes an entry to the changelog and hands it, in its own context, to `forward`. A key that came and went since
-    /// its last forward is skipped if caching is on, as in Kafka Streams.
+    /// its last forward, or whose row had expired, is skipped if caching is on, as in Kafka Streams.
     ///
     /// The overlay is borrowed meanwhile: what is below may read it, only the calling node changes it.
     pub(crate) fn forward(&self, cx: &Cx<'_>, slot: u32, forward: impl FnOnce(&Cx<'_>, &Entry<'_, V>) -> Flow) -> Flow {
         let overlay = self.overlay.borrow();
         let core = overlay.core();
         let value = overlay.value(slot);
-        if self.cached && value.is_none() && !core.existed(slot) {
+        // What has expired is not in the store that lies below Kafka Streams' cache, either.
+        if self.cached && value.is_none() && (!core.existed(slot) || self.is_expired(cx.fault, core.key(slot))?) {
             return Ok(());
         }
         let (key, stamp, partition) = (core.key(slot), core.stamp_of(slot), core.partition(slot));
