@@ -60,15 +60,15 @@ pub use codec::{
 pub use codec::{List, Uuid};
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
 pub use dsl::{
-    Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Produced,
-    Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined, Topics,
+    Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Printed,
+    Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined, Topics,
 };
 pub use dsl::{
     EmitStrategy, SessionWindowedKStream, SessionWindows, SlidingWindows, TimeWindowedKStream, TimeWindows,
     UnlimitedWindows, Windows,
 };
 pub use dsl::{Processing, Stage, StoreBuilder, Stores, TopologyBuilder};
-pub use node::ops::{Push, PushPair};
+pub use node::ops::{PartitionChoice, Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};
 pub use node::{
     Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,

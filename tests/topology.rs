@@ -112,3 +112,49 @@ fn a_stream_merged_with_itself_passes_each_record_once() {
     driver.input("in", Utf8, Utf8).pipe("x", "ab").unwrap();
     assert_eq!(driver.output("out", Utf8, Utf8).read_pairs().unwrap(), [("x".to_owned(), "ab".to_owned())]);
 }
+
+#[test]
+fn a_partitioner_sends_a_record_to_some_partitions_or_drops_it() {
+    let builder = StreamsBuilder::new();
+    let input = builder.stream("in", Consumed::with(Utf8, I64));
+    input.to_partitioned("out", Produced::named("writer"), |_, amount, to| match amount {
+        0 => {}
+        1 => to.by_key(),
+        2 => to.all(),
+        _ => to.partition(1),
+    });
+    let wide = Repartitioned::with_partitions(1).named("wide");
+    input.repartition_partitioned(wide, |_, _, to| to.partition(to.count() - 1)).to("again");
+    let topology = builder.build().unwrap();
+    assert!(topology.describe().contains("Sink: writer (topic: out)"));
+    let driver = Driver::new(&topology).unwrap();
+    let input = driver.input("in", Utf8, I64);
+    for amount in 0..3 {
+        input.pipe("k", amount).unwrap();
+    }
+    let pairs = |topic: &str| driver.output(topic, Utf8, I64).read_pairs().unwrap();
+    assert_eq!(pairs("out"), [("k".to_owned(), 1), ("k".to_owned(), 2)]);
+    assert_eq!(driver.records_dropped(), 1);
+    assert_eq!(pairs("again"), [("k".to_owned(), 0), ("k".to_owned(), 1), ("k".to_owned(), 2)]);
+    let error = input.pipe("k", 3).unwrap_err().to_string();
+    assert!(error.contains("partition 1 of 1"), "{error}");
+}
+
+#[test]
+fn records_name_their_topic_and_the_description_the_closure() {
+    let builder = StreamsBuilder::new();
+    let input = builder.stream("in", Consumed::with(Utf8, Utf8));
+    input.to_by(Produced::named("routed"), |_, value| if value.len() > 3 { "long" } else { "short" });
+    builder.stream("short", Consumed::with(Utf8, Utf8)).to("read-again");
+    let topology = builder.build().unwrap();
+    let text = topology.describe();
+    assert!(text.contains("Sink: routed (extractor class: topology::records_name_their_topic"), "{text}");
+    let driver = Driver::new(&topology).unwrap();
+    let input = driver.input("in", Utf8, Utf8);
+    input.pipe("a", "abcd").unwrap();
+    input.pipe("b", "ab").unwrap();
+    let pairs = |topic: &str| driver.output(topic, Utf8, Utf8).read_pairs().unwrap();
+    assert_eq!(pairs("long"), [("a".to_owned(), "abcd".to_owned())]);
+    assert_eq!(pairs("short"), [("b".to_owned(), "ab".to_owned())]);
+    assert_eq!(pairs("read-again"), [("b".to_owned(), "ab".to_owned())]);
+}

@@ -290,14 +290,23 @@ pub(crate) fn add_sink_below<K: Codec, V: Codec>(
 ) -> (SinkId, NodeId) {
     let id = graph.next_sink();
     let place = topic.clone();
-    let make: Make = Box::new(move |w, node| {
-        Ok(Wiring::made::<K, V>(Sink {
-            id,
-            node,
-            key: w.with_place(&place, Side::Key, |at| key.bind(at)),
-            value: w.with_place(&place, Side::Value, |at| value.bind(at)),
-            scratch: RefCell::new(Scratch::with_limit(w.settings().record_bytes)),
-        }))
-    });
+    let make: Make = Box::new(move |w, node| Ok(Wiring::made::<K, V>(made_sink(w, (id, node), &place, &key, &value))));
     graph.add_sink(NewNode { name, parents, outputs: 0, stores: &[], named_by: None, make }, topic)
+}
+
+/// A sink at work.
+pub(super) fn made_sink<K: Codec, V: Codec>(
+    w: &Wiring<'_>,
+    (id, node): (SinkId, NodeId),
+    place: &TopicName,
+    key: &K,
+    value: &V,
+) -> Sink<K, V> {
+    Sink {
+        id,
+        node,
+        key: w.with_place(place, Side::Key, |at| key.bind(at)),
+        value: w.with_place(place, Side::Value, |at| value.bind(at)),
+        scratch: RefCell::new(Scratch::with_limit(w.settings().record_bytes)),
+    }
 }

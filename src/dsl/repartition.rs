@@ -1,5 +1,6 @@
 //! The filter, sink and source of a repartition topic.
 use super::kstream::add_sink;
+use crate::base::id::{NodeId, SinkId};
 use crate::codec::{Codec, Side};
 use crate::node::ops::{NotNullKey, SourceNode};
 use crate::node::{Make, TopicName, Wiring};
@@ -32,6 +33,21 @@ pub(crate) fn add_repartition_as<K: Codec, V: Codec>(
     key: &K,
     value: &V,
 ) -> Port {
+    let (sink_key, sink_value) = (key.clone(), value.clone());
+    let sink = |graph: &mut Graph, from, name, topic| add_sink(graph, from, name, topic, sink_key, sink_value);
+    add_repartition_by(graph, from, prefix, (partitions, optimizable), key, value, sink)
+}
+
+/// As [`add_repartition_as`], through a sink of the caller's.
+pub(super) fn add_repartition_by<K: Codec, V: Codec>(
+    graph: &mut Graph,
+    from: Port,
+    prefix: &str,
+    (partitions, optimizable): (Option<u32>, bool),
+    key: &K,
+    value: &V,
+    add_sink: impl FnOnce(&mut Graph, Port, String, TopicName) -> (SinkId, NodeId),
+) -> Port {
     if partitions == Some(0) {
         graph.refuse(BuildError::NoPartitions { name: prefix.to_owned() });
     }
@@ -54,7 +70,7 @@ pub(crate) fn add_repartition_as<K: Codec, V: Codec>(
     });
     let filter =
         graph.add(NewNode { name: filter, parents: &[from], outputs: 1, stores: &[], named_by: NAMED_BY, make });
-    let (sink, sink_node) = add_sink(graph, Port(filter, 0), sink, topic.clone(), key.clone(), value.clone());
+    let (sink, sink_node) = add_sink(graph, Port(filter, 0), sink, topic.clone());
     let (key, value, place) = (key.clone(), value.clone(), topic.clone());
     let make: Make = Box::new(move |w, id| {
         Ok(Wiring::made_source(SourceNode {

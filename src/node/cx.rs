@@ -1,5 +1,5 @@
 //! The context of one step and the port through which records leave.
-use super::fault::{FaultCell, Flow};
+use super::fault::{Fault, FaultCell, Flow};
 use super::record::{LogBytes, OutBytes, RecordContext};
 use crate::arena::Arena;
 use crate::base::id::{NodeId, SinkId, StoreId, TaskId};
@@ -10,6 +10,16 @@ pub(crate) trait Port {
     /// Takes a record of `task` for a sink; the acknowledgement is counted for that task. `partition: None` asks for
     /// the default partitioner: murmur2 of the key; a null key goes anywhere.
     fn produce(&self, task: TaskId, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow;
+
+    /// As [`produce`](Self::produce), for a topic that the record names.
+    fn produce_named(&self, task: TaskId, sink: SinkId, _topic: &str, record: &OutBytes<'_>) -> Flow {
+        self.produce(task, sink, None, record)
+    }
+
+    /// Number of partitions of a sink's topic; waits until it is known.
+    fn partitions(&self, _sink: SinkId) -> Result<u32, Fault> {
+        Ok(1)
+    }
 
     /// Takes a changelog record: `key` is the store's key without the partition prefix, `value: None` a tombstone.
     fn changelog(&self, store: StoreId, partition: u32, record: &LogBytes<'_>) -> Flow;

@@ -174,6 +174,8 @@ pub(crate) enum WiringError {
     NodeType(NodeId),
     #[error("internal: store {0:?} is not of the type that its node says")]
     StoreType(StoreId),
+    #[error("the file that node {0:?} is to print into cannot be opened")]
+    CannotPrint(NodeId),
 }
 
 /// Wiring in progress: built backwards from the sinks.

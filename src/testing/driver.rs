@@ -124,6 +124,7 @@ impl Driver {
                 .iter()
                 .map(|store| store.changelog().map_or_else(String::new, |topic| full(&topic)))
                 .collect(),
+            inputs: inputs.iter().map(|input| input.topic.clone()).collect(),
             keep: options.keep_outputs,
             ..Recorder::default()
         };

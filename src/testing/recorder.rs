@@ -12,6 +12,8 @@ pub(crate) struct Recorder {
     pub(crate) sinks: Vec<(String, Option<usize>)>,
     /// Full names of changelogs by store.
     pub(crate) changelogs: Vec<String>,
+    /// Full names of the topics that the driver reads.
+    pub(crate) inputs: Vec<String>,
     pub(crate) keep: bool,
     pub(crate) topics: RefCell<BTreeMap<String, VecDeque<RawOutput>>>,
     /// Those for sources, until the driver queues them.
@@ -79,6 +81,16 @@ impl Port for Recorder {
                 back.fill(*source, record);
                 self.again.borrow_mut().push(back);
             }
+        }
+        Ok(())
+    }
+
+    fn produce_named(&self, _task: TaskId, _sink: SinkId, topic: &str, record: &OutBytes<'_>) -> Flow {
+        self.record(topic, record);
+        if let Some(source) = self.inputs.iter().position(|input| input == topic) {
+            let mut back = self.spare.borrow_mut().pop().unwrap_or_default();
+            back.fill(source, record);
+            self.again.borrow_mut().push(back);
         }
         Ok(())
     }

@@ -143,8 +143,12 @@ impl<'a> Family<'a> {
                 )
             }
             NodeKind::Sink(sink) => {
-                let topic = topology.sink(*sink).map(|sink| sink.topic.to_string()).unwrap_or_default();
-                writeln!(text, "    Sink: {} (topic: {topic})\n      <-- {parents}", node.name)
+                let spec = topology.sink(*sink);
+                let goes = spec.map_or_else(String::new, |sink| match sink.extractor {
+                    Some(extractor) => format!("extractor class: {extractor}"),
+                    None => format!("topic: {}", sink.topic),
+                });
+                writeln!(text, "    Sink: {} ({goes})\n      <-- {parents}", node.name)
             }
         };
     }

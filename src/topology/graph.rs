@@ -131,8 +131,15 @@ impl Graph {
     /// Adds a sink; answers its number as a sink and as a node.
     pub(crate) fn add_sink(&mut self, new: NewNode<'_>, topic: TopicName) -> (SinkId, NodeId) {
         let id = self.next_sink();
-        self.sinks.push(SinkSpec { topic });
+        self.sinks.push(SinkSpec { topic, extractor: None });
         (id, self.add_kind(new, NodeKind::Sink(id)))
+    }
+
+    /// Adds a sink whose records name their topics; `extractor` is the type of what does.
+    pub(crate) fn add_named_sink(&mut self, new: NewNode<'_>, extractor: &'static str) {
+        let id = self.next_sink();
+        self.sinks.push(SinkSpec { topic: TopicName::External(String::new()), extractor: Some(extractor) });
+        self.add_kind(new, NodeKind::Sink(id));
     }
 
     /// Adds a store.

@@ -75,7 +75,10 @@ pub(crate) struct SourceSpec {
 /// An output topic as one sink node writes it.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkSpec {
+    /// Of an empty name where each record names its topic.
     pub(crate) topic: TopicName,
+    /// The type of what names it.
+    pub(crate) extractor: Option<&'static str>,
 }
 
 /// A state store.

@@ -148,7 +148,7 @@ impl Control {
         for topic in &wanted {
             self.metadata.want_topic(topic).map_err(RunError::client)?;
         }
-        for sink in self.topology.sinks() {
+        for sink in self.topology.sinks().iter().filter(|sink| sink.extractor.is_none()) {
             let topic = sink.topic.full(&self.settings.application_id);
             self.metadata.want_topic(&topic).map_err(RunError::client)?;
         }

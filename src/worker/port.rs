@@ -10,14 +10,20 @@ use crate::node::{Fault, Flow, LogBytes, OutBytes, Port};
 use crate::produce::{Ack, AckSlot, AppendError, OutRecord, OutTopic, Producer};
 use crate::wire::partition_for;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Longest wait of one round while the pool is full or a flush is on its way, in milliseconds.
 const PUMP_MS: i64 = 100;
+/// Longest wait of a partitioner for the number of partitions, in milliseconds: the producer's for a topic.
+const PARTITIONS_MS: i64 = 60_000;
+/// Topics that records may name on one thread.
+const MOST_NAMED: usize = 1_000;
 
 /// A topic that nodes write to, and a slot for each task that does.
 struct Output {
-    topic: OutTopic,
+    /// `None`: each record names it.
+    topic: Option<OutTopic>,
     /// By the task's partition; `None` before a task of it ran here.
     slots: Vec<Option<AckSlot>>,
 }
@@ -27,6 +33,8 @@ struct Inner {
     polls: PollSet,
     sinks: Vec<Output>,
     changelogs: Vec<Option<Output>>,
+    /// Topics that records have named.
+    named: BTreeMap<String, OutTopic>,
 }
 
 /// Producer, poll set and slots of one stream thread.
@@ -39,7 +47,7 @@ pub(crate) struct ThreadPort {
 
 impl ThreadPort {
     /// `sinks` and `changelogs` are full topic names, by [`SinkId`] and [`StoreId`]; a store that is not logged has
-    /// none.
+    /// none, and that of a sink whose records name their topics is empty.
     pub(crate) fn new(
         mut producer: Producer,
         polls: PollSet,
@@ -47,10 +55,13 @@ impl ThreadPort {
         sinks: &[String],
         changelogs: &[Option<String>],
     ) -> Self {
-        let mut output = |name: &String| Output { topic: producer.topic(name), slots: Vec::new() };
+        let mut output = |name: &String| {
+            let topic = (!name.is_empty()).then(|| producer.topic(name));
+            Output { topic, slots: Vec::new() }
+        };
         let sinks = sinks.iter().map(&mut output).collect();
         let changelogs = changelogs.iter().map(|name| name.as_ref().map(&mut output)).collect();
-        let inner = RefCell::new(Inner { producer, polls, sinks, changelogs });
+        let inner = RefCell::new(Inner { producer, polls, sinks, changelogs, named: BTreeMap::new() });
         Self { inner, clock, failure: RefCell::new(None), dropped: Cell::new(0) }
     }
 }
@@ -213,15 +224,55 @@ impl Port for ThreadPort {
     fn produce(&self, task: TaskId, sink: SinkId, partition: Option<u32>, record: &OutBytes<'_>) -> Flow {
         let pick = |inner: &mut Inner| {
             let output = inner.sinks.get(sink.index())?;
-            Some((output.topic, output.slot(task.partition)?))
+            Some((output.topic?, output.slot(task.partition)?))
         };
         self.append(pick, partition, record)
+    }
+
+    fn produce_named(&self, task: TaskId, sink: SinkId, topic: &str, record: &OutBytes<'_>) -> Flow {
+        let topic = {
+            let inner = &mut *self.inner.borrow_mut();
+            match inner.named.get(topic).copied() {
+                Some(known) => known,
+                None if topic.is_empty() || inner.named.len() >= MOST_NAMED => {
+                    let text = format!("a record names \"{topic}\", which is no topic or one too many");
+                    *self.failure.borrow_mut() = Some(text);
+                    return Err(Fault::Produce);
+                }
+                None => {
+                    let new = inner.producer.topic(topic);
+                    inner.named.insert(topic.to_owned(), new);
+                    new
+                }
+            }
+        };
+        let pick = |inner: &mut Inner| Some((topic, inner.sinks.get(sink.index())?.slot(task.partition)?));
+        self.append(pick, None, record)
+    }
+
+    fn partitions(&self, sink: SinkId) -> Result<u32, Fault> {
+        let until = self.clock.mono_ms() + PARTITIONS_MS;
+        loop {
+            let known = {
+                let inner = &*self.inner.borrow();
+                let topic = inner.sinks.get(sink.index()).and_then(|output| output.topic).ok_or(Fault::Produce)?;
+                inner.producer.partitions(topic)
+            };
+            match known {
+                Some(count) => return Ok(count),
+                None if self.clock.mono_ms() > until => {
+                    *self.failure.borrow_mut() = Some("the partitions of an output topic are not known".to_owned());
+                    return Err(Fault::Produce);
+                }
+                None => self.pump()?,
+            }
+        }
     }
 
     fn changelog(&self, store: StoreId, partition: u32, record: &LogBytes<'_>) -> Flow {
         let pick = |inner: &mut Inner| {
             let output = inner.changelogs.get(store.index())?.as_ref()?;
-            Some((output.topic, output.slot(partition)?))
+            Some((output.topic?, output.slot(partition)?))
         };
         self.append(pick, Some(partition), &record.out())
     }

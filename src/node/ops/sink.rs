@@ -15,6 +15,19 @@ pub(crate) struct Sink<K, V> {
 
 impl<K: Codec, V: Codec> Node<K, V> for Sink<K, V> {
     fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
+        self.encoded(cx, r, |record| cx.port.produce(cx.task, self.id, None, record))
+    }
+}
+
+impl<K: Codec, V: Codec> Sink<K, V> {
+    /// Lends the bytes of a record.
+    #[inline]
+    pub(super) fn encoded<'a>(
+        &self,
+        cx: &Cx<'a>,
+        r: &Record<'a, K, V>,
+        produce: impl FnOnce(&OutBytes<'_>) -> Flow,
+    ) -> Flow {
         let (null_key, null_value) = (K::is_null(r.key), V::is_null(r.value));
         let mut scratch = self.scratch.borrow_mut();
         scratch.clear();
@@ -39,7 +52,7 @@ impl<K: Codec, V: Codec> Node<K, V> for Sink<K, V> {
             headers: cx.source.headers,
             timestamp: r.timestamp,
         };
-        cx.port.produce(cx.task, self.id, None, &record)
+        produce(&record)
     }
 }
 
