@@ -59,6 +59,7 @@ pub use codec::{
 };
 pub use codec::{List, Uuid};
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
+pub use dsl::{BufferConfig, StrictBufferConfig, Suppressed};
 pub use dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Printed,
     Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined, Topics,

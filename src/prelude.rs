@@ -14,6 +14,7 @@ pub use crate::codec::{
 };
 pub use crate::codec::{List, Uuid};
 pub use crate::codec::{WindowKey, Windowed};
+pub use crate::dsl::{BufferConfig, Suppressed};
 pub use crate::dsl::{
     Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Printed,
     Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined,

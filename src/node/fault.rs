@@ -121,6 +121,13 @@ pub(crate) enum Parked {
         /// How large the arena is.
         error: NoRoom,
     },
+    /// With [`Fault::TooLarge`]: updates wait in a buffer that may hold no more.
+    BufferFull {
+        /// The operator whose buffer it is.
+        node: NodeId,
+        /// How full it is.
+        fill: crate::node::ops::Fill,
+    },
 }
 
 /// Where a fault happened.
@@ -134,9 +141,10 @@ impl Parked {
     /// The operator or the store where it happened.
     pub(crate) fn spot(&self) -> Option<Spot> {
         match self {
-            Self::User { node, .. } | Self::TooLarge { node, .. } | Self::NoRoom { node, .. } => {
-                Some(Spot::Node(*node))
-            }
+            Self::User { node, .. }
+            | Self::TooLarge { node, .. }
+            | Self::NoRoom { node, .. }
+            | Self::BufferFull { node, .. } => Some(Spot::Node(*node)),
             Self::Store { store, .. } | Self::Stored { store, .. } => Some(Spot::Store(*store)),
             Self::Decode { .. } => None,
         }
@@ -154,6 +162,9 @@ impl fmt::Display for Parked {
             }
             Self::TooLarge { full, .. } => write!(f, "{full}"),
             Self::NoRoom { error, .. } => write!(f, "{error}"),
+            Self::BufferFull { fill, .. } => {
+                write!(f, "the buffer is full: {} updates in {} bytes wait", fill.records, fill.bytes)
+            }
         }
     }
 }

@@ -85,6 +85,12 @@ pub enum BuildError {
         /// What is wrong with them.
         why: &'static str,
     },
+    /// Final results are asked of a table that is not made of windows.
+    #[error("\"{name}\" waits for windows to close, but its table is not made by a windowed aggregation")]
+    NotWindowed {
+        /// The node's name.
+        name: String,
+    },
     /// A windowed store that would forget windows which records may still change.
     #[error("the store \"{store}\" keeps windows for {retention_ms} ms; it needs at least {needed_ms} ms")]
     Retention {

@@ -237,7 +237,6 @@ impl Graph {
 
     /// How long after its end a window of this table may change: the longest of all windowed tables that it is made
     /// of. `None` if it is made of another one.
-    #[allow(dead_code)] // for suppress
     pub(crate) fn grace(&self, node: NodeId) -> Option<i64> {
         if let Some((_, grace)) = self.graces.iter().find(|(of, _)| *of == node) {
             return Some(*grace);

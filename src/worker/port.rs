@@ -274,7 +274,9 @@ impl Port for ThreadPort {
             let output = inner.changelogs.get(store.index())?.as_ref()?;
             Some((output.topic?, output.slot(partition)?))
         };
-        self.append(pick, Some(partition), &record.out())
+        // What has no time of its own is written now, as Java's producer does.
+        let timestamp = if record.timestamp < 0 { self.clock.wall_ms() } else { record.timestamp };
+        self.append(pick, Some(partition), &LogBytes { timestamp, ..*record }.out())
     }
 
     fn dropped(&self, _node: NodeId) {

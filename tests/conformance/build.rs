@@ -62,6 +62,7 @@ impl Building {
             "join" | "left_join" | "outer_join" => joins::operator(self, node),
             "fk_join" | "left_fk_join" => joins::foreign_key(self, node),
             "windowed_by" => windows::windowed_by(self, node),
+            "suppress" => windows::suppress(self, node),
             "emit_on_close" => windows::emit_on_close(self, node),
             "to_stream" => tables::to_stream(self, node),
             "process" => processors::process(self, node),

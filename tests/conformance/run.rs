@@ -113,7 +113,7 @@ fn sink_record(topic: &str, raw: &RawOutput, kinds: SinkKinds) -> Result<Value, 
 }
 
 fn internal_record(raw: &RawOutput) -> Value {
-    let mut row = json!({"k": raw.key.as_deref().map(hex), "v": raw.value.as_deref().map(hex), "t": raw.timestamp});
+    let mut row = json!({"k": raw.key.as_deref().map(hex), "v": raw.value.as_deref().map(hex), "t": time(raw)});
     with_headers(&mut row, raw, hex);
     row
 }
@@ -163,4 +163,9 @@ fn windows(driver: &Driver, name: &str, rows: &[Value]) -> Result<Vec<Value>, Dr
     let shown =
         |row: WindowRow<Any, Any>| with_time(vec![row.key.json(), row.start.into(), row.value.json()], row.timestamp);
     Ok(rows.into_iter().map(shown).collect())
+}
+
+/// The producer's "now" is null.
+fn time(raw: &RawOutput) -> Option<i64> {
+    (raw.timestamp >= 0).then_some(raw.timestamp)
 }

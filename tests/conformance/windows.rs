@@ -73,3 +73,36 @@ pub fn of_session(windowed: &Session, node: Node<'_>) -> Made {
         _ => Handle::WindowedTable(windowed.aggregate(TEXT, store, empty, append, merge)),
     })
 }
+
+pub fn suppress(building: &Building, node: Node<'_>) -> Made {
+    let table = building.handle(node, "of")?;
+    if node.text("until") == Some("window_close") {
+        return Ok(match table {
+            Handle::WindowedTable(table) => Handle::WindowedTable(table.suppress(closes())),
+            Handle::WindowedCounts(table) => Handle::WindowedCounts(table.suppress(closes())),
+            _ => return Err(Stop::Refused("not windowed".to_owned())),
+        });
+    }
+    Ok(match table {
+        Handle::Table(table) => Handle::Table(table.suppress(limit(node))),
+        Handle::Counts(table) => Handle::Counts(table.suppress(limit(node))),
+        Handle::WindowedTable(table) => Handle::WindowedTable(table.suppress(limit(node))),
+        Handle::WindowedCounts(table) => Handle::WindowedCounts(table.suppress(limit(node))),
+        _ => return Err(Stop::Refused("not a table".to_owned())),
+    })
+}
+
+fn closes() -> Suppressed<Windowed<Any>> {
+    Suppressed::until_window_closes(BufferConfig::unbounded())
+}
+
+fn limit<K: Schema>(node: Node<'_>) -> Suppressed<K> {
+    let bound = |field: &str| node.0[field].as_u64();
+    let buffer = match (bound("max_records"), bound("max_bytes")) {
+        (Some(records), Some(bytes)) => BufferConfig::max_records(records).with_max_bytes(bytes),
+        (Some(records), None) => BufferConfig::max_records(records),
+        (None, Some(bytes)) => BufferConfig::max_bytes(bytes),
+        (None, None) => BufferConfig::unbounded().into(),
+    };
+    Suppressed::until_time_limit(node.duration("ms").unwrap_or_default(), buffer)
+}

@@ -122,8 +122,9 @@ impl<V: Codec> KeyValue<V> {
         let overlay = self.overlay.borrow();
         let core = overlay.core();
         let value = overlay.value(slot);
-        // What has expired is not in the store that lies below Kafka Streams' cache, either.
-        if self.cached && value.is_none() && (!core.existed(slot) || self.is_expired(cx.fault, core.key(slot))?) {
+        // Of what has expired a cache finds nothing in its store.
+        let is_gone = self.cached && self.is_expired(cx.fault, core.key(slot))?;
+        if self.cached && value.is_none() && (is_gone || !core.existed(slot)) {
             return Ok(());
         }
         let (key, stamp, partition) = (core.key(slot), core.stamp_of(slot), core.partition(slot));
@@ -142,7 +143,12 @@ impl<V: Codec> KeyValue<V> {
             timestamp,
             headers: RawHeaders::parse(stamp.headers).unwrap_or(RawHeaders::EMPTY),
         };
-        let entry = Entry { key: user_key, new: value.map(V::view), old: overlay.old(slot).map(V::view), timestamp };
+        let entry = Entry {
+            key: user_key,
+            new: value.map(V::view),
+            old: overlay.old(slot).filter(|_| !is_gone).map(V::view),
+            timestamp,
+        };
         forward(&cx.at(TaskId { partition, ..cx.task }, source), &entry)
     }
 

@@ -30,6 +30,9 @@ mod stream_join_window;
 mod stream_self_join;
 mod stream_table_grace;
 mod stream_table_join;
+mod suppress;
+mod suppress_buffer;
+mod suppress_value;
 mod table_aggregate;
 mod table_filter;
 mod table_group_by;
@@ -78,6 +81,8 @@ pub(crate) use stream_self_join::StreamSelfJoin;
 pub(crate) use stream_table_grace::{Buffered, StreamTableGraceJoin};
 #[allow(unused_imports)] // for global tables
 pub(crate) use stream_table_join::{StreamGlobalJoin, StreamTableJoin};
+pub(crate) use suppress::{Suppress, SuppressGetter, SuppressRule, WindowEnd};
+pub(crate) use suppress_buffer::{Fill, SuppressBuffer, make_suppress_buffer};
 pub(crate) use table_aggregate::{AddSubtract, TableAggregate, TableFold, TableReduce};
 pub(crate) use table_filter::{FilterGetter, TableFilter};
 pub(crate) use table_group_by::TableGroupBy;
