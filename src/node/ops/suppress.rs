@@ -32,7 +32,7 @@ pub(crate) struct Suppress<K: Schema, V> {
     pub(crate) key: K,
     pub(crate) value: V,
     pub(crate) rule: SuppressRule,
-    /// Final results of windows: the buffer time is the window's end, and deletions of what was never told are not told.
+    /// Final results of windows: the buffer time is the window's end, and deletions of what was never told stay.
     pub(crate) end: Option<WindowEnd<K>>,
     pub(crate) buffer: Rc<SuppressBuffer>,
     /// Highest timestamp of an update.
