@@ -5,6 +5,7 @@ mod support;
 
 use plimsoll::prelude::*;
 use plimsoll::testing::{Driver, RawOutput};
+use rdkafka::consumer::Consumer as _;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,10 +16,10 @@ plimsoll::install_allocator!();
 /// Input topics, one partition each.
 const INPUTS: [&str; 3] = ["left", "right", "table"];
 /// Outputs whose last value of each key counts: their stores are cached, so not every change is forwarded.
-const LAST: [&str; 7] =
-    ["tables-joined", "grouped-table", "left-filtered", "counted", "tumbling", "sliding", "sessions"];
+const LAST: [&str; 8] =
+    ["tables-joined", "grouped-table", "left-filtered", "counted", "tumbling", "sliding", "sessions", "foreign"];
 /// Outputs of which every record counts.
-const EVERY: [&str; 2] = ["with-table", "streams-joined"];
+const EVERY: [&str; 3] = ["with-table", "streams-joined", "processed"];
 /// Records of each input.
 const RECORDS: i64 = 600;
 /// How long the application may take to catch up; the machine may be busy.
@@ -39,11 +40,38 @@ fn topology() -> Topology {
     joined.to_stream().to("tables-joined");
     let by_value = rows.group_by(Utf8, Utf8, |key, value| (value, key)).count(Materialized::named("by-value"));
     by_value.to_stream().to("grouped-table");
+    let foreign = rows.join_on(&by_value, |_, row| row, Text, Materialized::new(), |row, n| format!("{row}: {n}"));
+    foreign.to_stream().to("foreign");
     let kept = rows.filter_with(Materialized::named("kept"), |_, row| row.ends_with(['1', '3', '5']));
     kept.to_stream().to("left-filtered");
     left.group_by(Utf8, |_, v| v.unwrap_or("none")).count(Materialized::named("counts")).to_stream().to("counted");
     windows(&left, &right);
+    let sums = builder.add_state_store(Stores::key_value("sums", Utf8, I64));
+    let how = Processing::new().stores(&[&sums]);
+    right.process_with(Utf8, I64, move || Sums { sums: sums.clone() }, how).to("processed");
     builder.build().unwrap()
+}
+
+/// Sums the lengths of a key's values; a null begins again.
+struct Sums {
+    sums: KeyValueStore<Utf8, I64>,
+}
+
+impl Processor for Sums {
+    type KIn = Utf8;
+    type VIn = Opt<Utf8>;
+    type KOut = Utf8;
+    type VOut = I64;
+
+    fn process<'a>(&mut self, cx: &mut Context<'_, 'a, Self>, record: Record<'a, Utf8, Opt<Utf8>>) -> Processed {
+        let sums = cx.store(&self.sums)?;
+        let sum = match record.value {
+            Some(value) => sums.get(record.key)?.unwrap_or(0) + value.len() as i64,
+            None => 0,
+        };
+        sums.put(record.key, sum)?;
+        cx.forward(Record::new(record.key, sum, record.timestamp))
+    }
 }
 
 fn windows(left: &KStream<Utf8, Opt<Utf8>>, right: &KStream<Utf8, Opt<Utf8>>) {
@@ -119,14 +147,27 @@ fn committed(bootstrap: &str, application: &str, topic: &str) -> i64 {
     oracle::committed(bootstrap, application, topic, 1)[0].as_ref().map_or(0, |(offset, _)| *offset)
 }
 
-/// Waits until the repartition topics are read, too.
+/// Waits until the topics between the tasks are read, too, and nothing comes any more.
 fn settle(bootstrap: &str, application: &str, deadline: Instant) {
-    for topic in ["by-value-repartition", "counts-repartition"].map(|topic| format!("{application}-{topic}")) {
-        while committed(bootstrap, application, &topic) < oracle::watermarks(bootstrap, &topic, 0).1 {
-            assert!(Instant::now() < deadline, "{topic} is not read to its end");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+    let mut quiet = 0;
+    while quiet < 3 {
+        assert!(Instant::now() < deadline, "the topics between the tasks are not read to their ends");
+        let read =
+            |topic: &String| committed(bootstrap, application, topic) >= oracle::watermarks(bootstrap, topic, 0).1;
+        quiet = if between(bootstrap, application).iter().all(read) { quiet + 1 } else { 0 };
+        std::thread::sleep(Duration::from_millis(150));
     }
+}
+
+/// The application's own topics that are no changelogs.
+fn between(bootstrap: &str, application: &str) -> Vec<String> {
+    let consumer = oracle::consumer(bootstrap, "plimsoll-oracle", &[]);
+    let metadata = consumer.fetch_metadata(None, PATIENCE).unwrap();
+    let names = metadata.topics().iter().map(|topic| topic.name().to_owned());
+    let own: Vec<String> =
+        names.filter(|name| name.starts_with(application) && !name.ends_with("-changelog")).collect();
+    assert_eq!(own.len(), 4, "two repartitions, subscriptions and their answers: {own:?}");
+    own
 }
 
 #[test]

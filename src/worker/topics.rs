@@ -43,8 +43,11 @@ pub(crate) fn resolve(
     let mut internal = repartition(topology, application_id, user, &mut partitions)?;
     refuse_reused(topology)?;
     copartitioned(topology, application_id, &mut partitions, &mut internal)?;
-    let tasks: Vec<u32> =
-        topology.subtopologies().iter().map(|s| most(topology, s, application_id, &partitions).unwrap_or(0)).collect();
+    let tasks: Vec<u32> = topology
+        .subtopologies()
+        .iter()
+        .map(|s| most(topology, s, application_id, &partitions, Inputs::All).unwrap_or(0))
+        .collect();
     for (subtopology, count) in topology.subtopologies().iter().zip(&tasks) {
         for (id, spec) in subtopology.stores.iter().filter_map(|store| Some((store, topology.store(*store)?))) {
             if let Some(changelog) = spec.changelog() {
@@ -75,19 +78,28 @@ fn repartition(
     let mut wanted = Vec::new();
     let mut open: Vec<&RepartitionSpec> = topology.repartitions().iter().collect();
     while !open.is_empty() {
-        let before = open.len();
-        open.retain(|spec| {
-            let Some(count) = count_of(topology, spec, application_id, partitions) else { return true };
-            let name = spec.topic.full(application_id);
-            partitions.insert(name.clone(), count);
-            wanted.push(InternalTopic::repartition(name, count, user));
-            false
-        });
-        if let Some(stuck) = open.first().filter(|_| open.len() == before) {
-            return Err(RunError::UnknownPartitionCount { topic: stuck.topic.full(application_id) });
-        }
+        let find = |how| {
+            let count = |spec: &&RepartitionSpec| count_of(topology, spec, application_id, partitions, how);
+            open.iter().enumerate().find_map(|(at, spec)| Some((at, count(spec)?)))
+        };
+        let Some((at, count)) = find(Inputs::All).or_else(|| find(Inputs::Known)) else {
+            let stuck = open.first().map_or_else(String::new, |spec| spec.topic.full(application_id));
+            return Err(RunError::UnknownPartitionCount { topic: stuck });
+        };
+        let name = open.remove(at).topic.full(application_id);
+        partitions.insert(name.clone(), count);
+        wanted.push(InternalTopic::repartition(name, count, user));
     }
     Ok(wanted)
+}
+
+/// Which inputs of a subtopology decide about the topics it writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inputs {
+    /// All, once their counts are known.
+    All,
+    /// Those whose counts are known: two subtopologies may write to each other, as those of a foreign-key join do.
+    Known,
 }
 
 /// The count of a repartition topic: what the user gave, else the largest of the subtopologies that write it; `None`
@@ -97,13 +109,14 @@ fn count_of(
     spec: &RepartitionSpec,
     application_id: &str,
     partitions: &BTreeMap<String, u32>,
+    inputs: Inputs,
 ) -> Option<u32> {
     if spec.partitions.is_some() {
         return spec.partitions;
     }
     let writers = topology.subtopologies().iter().filter(|s| s.sinks.iter().any(|sink| spec.sinks.contains(sink)));
-    let counts: Option<Vec<u32>> = writers.map(|s| most(topology, s, application_id, partitions)).collect();
-    counts?.into_iter().max()
+    let counts = writers.map(|s| most(topology, s, application_id, partitions, inputs));
+    if inputs == Inputs::Known { counts.flatten().max() } else { counts.collect::<Option<Vec<_>>>()?.into_iter().max() }
 }
 
 /// The largest count among a subtopology's inputs, once all are known.
@@ -112,10 +125,11 @@ fn most(
     subtopology: &Subtopology,
     application_id: &str,
     partitions: &BTreeMap<String, u32>,
+    inputs: Inputs,
 ) -> Option<u32> {
     let specs = subtopology.sources.iter().filter_map(|id| topology.source(*id));
-    let counts: Option<Vec<u32>> = specs.map(|s| partitions.get(&s.topic.full(application_id)).copied()).collect();
-    counts?.into_iter().max()
+    let counts = specs.map(|s| partitions.get(&s.topic.full(application_id)).copied());
+    if inputs == Inputs::Known { counts.flatten().max() } else { counts.collect::<Option<Vec<_>>>()?.into_iter().max() }
 }
 
 /// Topics that are joined have equally many partitions. Repartition topics whose number nobody gave take the others':
@@ -210,6 +224,32 @@ mod tests {
         let error = counts_of_joined(&joined(Repartitioned::with_partitions(3))).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("app-again-repartition (3)") && text.contains("right (4)"), "{text}");
+    }
+
+    /// The two subtopologies of a foreign-key join write to each other. `left` has 6 partitions, all others have 4.
+    fn foreign_key(right: impl FnOnce(&StreamsBuilder) -> KTable<Utf8, Utf8>) -> [Vec<u32>; 3] {
+        let builder = StreamsBuilder::new();
+        let left = builder.table("left", Consumed::with(Utf8, Utf8));
+        let right = right(&builder);
+        left.join_on(&right, |_, user| user, Utf8, Materialized::new(), |_, user| user).to_stream().to("out");
+        let external = |topic: &str| Some(if topic == "left" { 6 } else { 4 });
+        let plan = resolve(&builder.build().unwrap(), "app", &[], external).unwrap();
+        ["right-repartition", "SUBSCRIPTION-REGISTRATION", "SUBSCRIPTION-RESPONSE"].map(|part| {
+            let of = plan.internal.iter().filter(|topic| topic.name.contains(part) && !topic.name.contains("STATE"));
+            of.map(|topic| topic.partitions).collect()
+        })
+    }
+
+    #[test]
+    fn topics_of_a_foreign_key_join_are_as_wide_as_the_tables_that_read_them() {
+        let plain = |builder: &StreamsBuilder| builder.table("users", Consumed::with(Utf8, Utf8));
+        assert_eq!(foreign_key(plain), [vec![], vec![4], vec![6]]);
+        // Where nothing is given the widest decides.
+        let grouped = |builder: &StreamsBuilder| {
+            let again = plain(builder).group_by(Utf8, Utf8, |key, value| (value, key));
+            again.reduce(Materialized::named("right"), |all, one| all.push_str(one), |all, _| all.clear())
+        };
+        assert_eq!(foreign_key(grouped), [vec![6], vec![6], vec![6]]);
     }
 
     #[test]
