@@ -13,12 +13,10 @@ pub(crate) mod budget;
 // Row 1.
 #[cfg(target_os = "linux")]
 pub(crate) mod ffi;
-#[allow(dead_code)] // messages are read and written whole; transactions, epochs, replicas and SASL use the rest
 pub(crate) mod wire;
 // Row 2.
 pub(crate) mod arena;
 #[cfg(target_os = "linux")]
-#[allow(dead_code)] // security and tests use the rest
 pub(crate) mod net;
 pub(crate) mod observe;
 // Row 3.
@@ -28,7 +26,6 @@ pub(crate) mod codec;
 // Row 4 to 6.
 pub(crate) mod node;
 #[cfg(target_os = "linux")]
-#[allow(dead_code)] // transactions use the rest
 pub(crate) mod produce;
 pub(crate) mod store;
 // Row 7 to 9.

@@ -8,7 +8,6 @@
 pub(crate) mod admin;
 #[cfg(test)]
 pub(crate) mod fake;
-#[allow(dead_code)] // reading committed records and from the nearest replica use the rest
 pub(crate) mod fetcher;
 #[cfg(target_os = "linux")]
 pub(crate) mod internal_topics;

@@ -37,7 +37,11 @@ fn password(kafka: &Secured, protocol: &str, mechanism: &str, password: &str) ->
 }
 
 fn token(seconds: i64) -> Security {
-    let list = [("security.protocol", "sasl_plaintext"), ("sasl.mechanism", "OAUTHBEARER")];
+    token_by(&[("security.protocol", "sasl_plaintext")], seconds)
+}
+
+fn token_by(list: &[(&str, &str)], seconds: i64) -> Security {
+    let list = [list, &[("sasl.mechanism", "OAUTHBEARER")]].concat();
     let list: Vec<_> = list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let callback: Arc<TokenCallback> = Arc::new(move || {
         let (token, _) = unsigned_token(USER, seconds);
@@ -111,6 +115,13 @@ fn each_wrong_setting_has_its_error() {
     assert_eq!(fault(&sasl, &token(300)), SaslFault::NoToken.into());
 
     let pem = kafka.authority.pem();
+    let not_taken = token_by(&[("security.protocol", "sasl_ssl"), ("ssl.ca.pem", &pem)], 300);
+    assert_eq!(not_taken.refresh_token(wall_ms()), TokenNews::New);
+    assert_eq!(
+        fault(&kafka.bootstrap(Listener::SaslSsl), &not_taken).to_string(),
+        "SASL: the listener does not take OAUTHBEARER but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; change sasl.mechanism or \
+         the broker's sasl.enabled.mechanisms"
+    );
     let stranger = Authority::new("stranger").pem();
     let good = settings(&[("security.protocol", "ssl"), ("ssl.ca.pem", &pem)]);
     let wrong_ca = settings(&[("security.protocol", "ssl"), ("ssl.ca.pem", &stranger)]);

@@ -52,6 +52,7 @@ impl Backoff {
     }
 
     /// Failures since the last success.
+    #[allow(dead_code)] // for tests
     pub(crate) fn failures(&self) -> u32 {
         self.failures
     }

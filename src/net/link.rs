@@ -159,6 +159,7 @@ impl Link {
     }
 
     /// Requests that wait for their answers.
+    #[allow(dead_code)] // for tests
     pub(crate) fn outstanding(&self) -> usize {
         self.outstanding.len()
     }

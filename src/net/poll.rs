@@ -108,6 +108,7 @@ impl PollSet {
     }
 
     /// Adds a connection for the next wait.
+    #[allow(dead_code)] // for tests
     pub(crate) fn add(&mut self, fd: &Arc<OwnedFd>, interest: Interest) -> Result<Token, NetError> {
         self.add_buffered(fd, interest, false)
     }

@@ -34,8 +34,6 @@ pub(crate) trait Cluster {
 /// What a cluster wants to be done.
 #[derive(Debug, Default)]
 pub(crate) struct Io {
-    /// The time, in milliseconds.
-    pub(crate) now_ms: i64,
     /// Bytes to send.
     pub(crate) sends: Vec<(ConnId, Vec<u8>)>,
     /// Timers to start: in how many milliseconds, with which token.
@@ -373,7 +371,7 @@ impl Network {
     }
 
     fn happen(&mut self, event: Event) {
-        let mut io = Io { now_ms: self.now_ms(), ..Io::default() };
+        let mut io = Io::default();
         match event {
             Event::Connect(conn, addr) => {
                 let Some(wire) = self.wires.get_mut(&conn) else { return };

@@ -3,6 +3,7 @@
 /// Why a TLS session failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(dead_code)] // without TLS
 pub(crate) enum TlsFault {
     /// No authority that is trusted has signed the broker's certificate.
     #[error("no trusted authority has signed the broker's certificate; check ssl.ca.location or ssl.ca.pem")]

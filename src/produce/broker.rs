@@ -99,6 +99,7 @@ impl Broker {
     }
 
     /// Bytes that a connection to a broker holds, for the plan.
+    #[allow(dead_code)] // for tests and the plan
     pub(super) fn bytes(batches: usize) -> usize {
         let request = HEAD_BYTES + batches * (size_of::<usize>() + size_of::<super::pool::BatchId>());
         size_of::<Self>() + ANSWER_BYTES + REQUESTS * (request + size_of::<Request>())

@@ -112,6 +112,7 @@ pub(crate) enum Cause {
     Encoding,
     /// The transaction was aborted before the records had left.
     #[error("the transaction was aborted before the records had left")]
+    #[allow(dead_code)] // for tests and the plan
     Aborted,
     /// The producer was closed first.
     #[error("the producer was closed before the records were acknowledged")]

@@ -38,6 +38,7 @@ mod sender;
 mod settings;
 mod sticky;
 mod topics;
+#[allow(dead_code)] // for the engine's exactly-once
 mod txn;
 
 #[cfg(test)]

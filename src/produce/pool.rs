@@ -143,6 +143,7 @@ impl BatchPool {
     }
 
     /// Bytes that such a pool holds, for the plan.
+    #[allow(dead_code)] // for tests and the plan
     pub(super) fn bytes(bytes: usize, count: usize, oversize: usize) -> usize {
         let oversize = if oversize > bytes { oversize } else { 0 };
         count * bytes + oversize + (count + 1) * (size_of::<Batch>() + size_of::<BatchId>())

@@ -181,6 +181,7 @@ impl Producer {
     }
 
     /// Makes a new producer a transactional one.
+    #[allow(dead_code)] // for tests and the plan
     pub(super) fn make_transactional(&mut self, settings: TxnSettings) -> Result<(), ProducerError> {
         let _scope = scope(Module::Producer);
         self.txn = Some(Box::new(Txn::new(settings, &self.settings, self.seed)?));
@@ -198,6 +199,7 @@ impl Producer {
     }
 
     /// Starts the slot anew; what is outstanding no longer counts for it. For a task that begins again after an error.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn reset(&mut self, slot: AckSlot) {
         self.acks.reset(slot);
     }
@@ -240,6 +242,7 @@ impl Producer {
     }
 
     /// Gives up everything that is not acknowledged, with an error in its slot, and ends the connections.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn close(&mut self) {
         self.fail_all(Cause::Closed);
         for index in 0..self.brokers.len() {

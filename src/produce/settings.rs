@@ -63,6 +63,7 @@ impl ProducerSettings {
 
     /// Bytes that a producer holds with these settings, for the plan: buffers, codec, and connections to `brokers`
     /// brokers. What it notes of each topic and partition (about 150 bytes) comes on top.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn bytes(&self, brokers: usize) -> usize {
         let pool = BatchPool::bytes(self.batch_bytes, self.batches, self.oversize_bytes);
         let buffers = self.batches + usize::from(self.oversize_bytes > self.batch_bytes);

@@ -84,10 +84,11 @@ fn start() -> Option<Secured> {
         .set("listener.name.sasl_plaintext.plain.connections.max.reauth.ms", &SESSION_MS.to_string())
         // A refused client learns it at once.
         .set("connection.failed.authentication.delay.ms", "0");
-    for name in ["sasl_plaintext", "sasl_ssl"] {
+    // One of them takes no tokens.
+    for (name, tokens) in [("sasl_plaintext", ",OAUTHBEARER"), ("sasl_ssl", "")] {
         let key = |rest: &str| format!("listener.name.{name}.{rest}");
         options = options
-            .set(&key("sasl.enabled.mechanisms"), "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER")
+            .set(&key("sasl.enabled.mechanisms"), &format!("PLAIN,SCRAM-SHA-256,SCRAM-SHA-512{tokens}"))
             .set(&key("plain.sasl.jaas.config"), &plain)
             .set(&key("scram-sha-256.sasl.jaas.config"), scram)
             .set(&key("scram-sha-512.sasl.jaas.config"), scram)

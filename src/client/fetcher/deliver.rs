@@ -38,6 +38,7 @@ enum Section {
 impl Fetcher {
     /// The next batch or fault of any partition, in the order of arrival; `None` when there is nothing, or when what
     /// there is waits for a buffer. Call it until then after each [`Self::process`].
+    #[allow(dead_code)] // for tests and proofs
     pub(crate) fn next(&mut self) -> Option<Fetched> {
         let mut at = 0;
         while at < self.inbox.queue.len() {
@@ -104,6 +105,7 @@ impl Fetcher {
     }
 
     /// The first entry, behind the one in front, of a partition that a task waits for.
+    #[allow(dead_code)] // for tests and proofs
     fn first_rushed(&self) -> Option<usize> {
         let rushed = |slot| self.slots.get(slot).is_some_and(|state| state.rush);
         let front = self.inbox.queue.front()?.slot;

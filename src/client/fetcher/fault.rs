@@ -6,6 +6,7 @@ use std::ops::Range;
 
 /// The next thing for a partition.
 #[derive(Debug)]
+#[allow(dead_code)] // for tests and proofs
 pub(crate) enum Fetched {
     /// A batch with at least one record to read.
     Batch(FetchedBatch),
@@ -23,6 +24,7 @@ pub(crate) enum Fetched {
 #[derive(Debug, Clone)]
 pub(crate) struct FetchedBatch {
     /// The partition.
+    #[allow(dead_code)] // for tests and proofs
     pub(crate) slot: Slot,
     /// The frame that holds the records. One of its references belongs to the taker.
     pub(crate) frame: FrameId,

@@ -178,6 +178,7 @@ impl Fetcher {
     }
 
     /// Takes one more reference of a handed-out frame.
+    #[allow(dead_code)] // for tests and proofs
     pub(crate) fn retain(&mut self, frame: FrameId) {
         self.pool.retain(frame);
         self.handed += 1;
@@ -194,16 +195,19 @@ impl Fetcher {
     }
 
     /// First offset of an open transaction, or the high watermark, as last heard.
+    #[allow(dead_code)] // for tests and proofs
     pub(crate) fn last_stable_offset(&self, slot: Slot) -> Option<i64> {
         self.slots.get(slot).map(|state| state.last_stable).filter(|offset| *offset >= 0)
     }
 
     /// First offset of the log, as last heard.
+    #[allow(dead_code)] // for tests and proofs
     pub(crate) fn log_start_offset(&self, slot: Slot) -> Option<i64> {
         self.slots.get(slot).map(|state| state.log_start).filter(|offset| *offset >= 0)
     }
 
     /// Why the connection to a broker was last given up; `None` while all are well.
+    #[allow(dead_code)] // for tests and proofs
     pub(crate) fn trouble(&self) -> Option<(i32, LinkFault)> {
         self.brokers.iter().find_map(|broker| broker.last_fault.map(|fault| (broker.id, fault)))
     }

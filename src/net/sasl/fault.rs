@@ -5,6 +5,7 @@ use crate::wire::ErrorCode;
 /// Why a login failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(dead_code)] // without TLS
 pub(crate) enum SaslFault {
     /// The listener takes other mechanisms.
     #[error(

@@ -56,6 +56,7 @@ impl Credentials {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// The next message is written: send it.
+    #[allow(dead_code)] // without TLS
     Send,
     /// The broker is content, and has shown what it had to show.
     Done,

@@ -50,6 +50,7 @@ pub(crate) enum SecurityError {
     },
     /// A certificate, key or file of them.
     #[error("{setting}: {reason}")]
+    #[allow(dead_code)] // without TLS
     Certificate {
         /// The setting.
         setting: &'static str,

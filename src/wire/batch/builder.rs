@@ -31,6 +31,7 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// No idempotence.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) const NONE: Stamp =
         Stamp { producer_id: -1, producer_epoch: -1, base_sequence: -1, transactional: false };
 }
@@ -87,6 +88,7 @@ impl BatchBuilder {
     }
 
     /// Whether there is no record in it.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -91,6 +91,7 @@ impl<'a> RawHeaders<'a> {
     }
 
     /// Whether there are none.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn is_empty(self) -> bool {
         self.0 == [0]
     }

@@ -185,6 +185,7 @@ impl<'a> Records<'a> {
     }
 
     /// Goes on where `cursor` stands.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn resume(cursor: RecordCursor, section: &'a [u8]) -> Records<'a> {
         Records { section, cursor }
     }
@@ -196,6 +197,7 @@ impl<'a> Records<'a> {
     }
 
     /// Where reading stands.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn cursor(&self) -> RecordCursor {
         self.cursor
     }

@@ -102,6 +102,7 @@ impl Compression {
 impl Compressor {
     /// A compressor of Kafka's default level for sections of at most `max_section` bytes. Allocates all it will ever
     /// need: [`Compressor::bytes`].
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn new(codec: Compression, max_section: usize) -> Result<Compressor> {
         Self::with_level(codec, None, max_section)
     }
@@ -123,6 +124,7 @@ impl Compressor {
 
     /// Bytes that a compressor for sections of `max_section` bytes holds, for the plan: the output and
     /// [`Compressor::context_bytes`].
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) fn bytes(codec: Compression, level: Option<i32>, max_section: usize) -> usize {
         let out = match codec {
             Compression::None => 0,
@@ -189,6 +191,7 @@ impl Decompressor {
     }
 
     /// Upper bound of the bytes that a decompressor holds, for the plan.
+    #[allow(dead_code)] // for tests and the plan
     pub(crate) const fn bytes() -> usize {
         gzip::Decoder::BYTES + zstd::Decoder::BYTES
     }

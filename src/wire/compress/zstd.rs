@@ -61,6 +61,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Bytes it holds at most: tables and a literal buffer.
+    #[allow(dead_code)] // for tests and the plan
     pub(super) const BYTES: usize = 256 << 10;
 
     pub(super) fn new() -> Result<Decoder> {

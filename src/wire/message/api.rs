@@ -12,12 +12,14 @@ macro_rules! apis {
         /// An API of Kafka's protocol. Administration and group APIs are here by name, for [`Offered`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)] // Kafka's names
+        #[allow(dead_code)] // messages are read and written whole
         pub(crate) enum ApiKey {
             $($name = $code,)+
         }
 
         impl ApiKey {
             /// The API with the number `code`.
+            #[allow(dead_code)] // messages are read and written whole
             pub(crate) fn from_code(code: i16) -> Option<ApiKey> {
                 match code {
                     $($code => Some(ApiKey::$name),)+
@@ -114,6 +116,7 @@ pub(crate) struct RequestHeader<'a> {
 }
 
 /// Bytes of the frame behind the length prefix at the start of `bytes`; `None` when the prefix is not there yet.
+#[allow(dead_code)] // messages are read and written whole
 pub(crate) fn frame_len(bytes: &[u8]) -> Result<Option<usize>> {
     match bytes.first_chunk() {
         None => Ok(None),
@@ -126,6 +129,7 @@ pub(crate) fn frame_len(bytes: &[u8]) -> Result<Option<usize>> {
 
 /// The correlation id of a response: the first four bytes of its frame, which is without the length prefix here and
 /// below.
+#[allow(dead_code)] // messages are read and written whole
 pub(crate) fn correlation_id(frame: &[u8]) -> Result<i32> {
     Reader::new(frame, false).i32()
 }

@@ -121,6 +121,7 @@ pub(crate) struct FetchResponse<'a> {
     /// Error of the whole request: of its session, or `UnknownServerError`.
     pub(crate) error: ErrorCode,
     /// The session; 0 none.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) session_id: i32,
     walk: TopicWalk<'a>,
     version: i16,
@@ -242,6 +243,7 @@ impl<'a> FetchResponse<'a> {
     }
 
     /// Addresses of the leaders named in the partitions (version 16); goes over the partitions that are left.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) fn endpoints(mut self) -> Result<Items<'a, NodeEndpoint<'a>>> {
         while self.next()?.is_some() {}
         let mut endpoints = Items::empty();

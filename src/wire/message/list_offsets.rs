@@ -9,6 +9,7 @@ pub(crate) const LATEST: i64 = -1;
 /// Instead of a timestamp: the first offset still there.
 pub(crate) const EARLIEST: i64 = -2;
 /// Instead of a timestamp: the record with the largest one (version 7).
+#[allow(dead_code)] // messages are read and written whole
 pub(crate) const MAX_TIMESTAMP: i64 = -3;
 
 /// Asks the leader of partitions for offsets. Topics are named.
@@ -65,6 +66,7 @@ impl ListOffsetsWriter<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListOffsetsResponse<'a> {
     /// How long the broker holds back its answers, in ms.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) throttle_ms: i32,
     walk: TopicWalk<'a>,
 }

@@ -65,6 +65,7 @@ pub(crate) struct MetadataResponse<'a> {
     /// Identity of the cluster.
     pub(crate) cluster_id: Option<&'a str>,
     /// Node id of the controller; -1 unknown.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) controller_id: i32,
     /// The topics asked for.
     pub(crate) topics: Items<'a, MetadataTopic<'a>>,
@@ -125,6 +126,7 @@ pub(crate) struct MetadataTopic<'a> {
     /// Its id; all zero before version 10 and from brokers without ids.
     pub(crate) id: TopicId,
     /// Whether it is one of Kafka's own.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) is_internal: bool,
     /// Its partitions, in no order.
     pub(crate) partitions: Items<'a, MetadataPartition<'a>>,
@@ -151,6 +153,7 @@ impl<'a> Item<'a> for MetadataTopic<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataPartition<'a> {
     /// `LeaderNotAvailable` while it has no leader; `ReplicaNotAvailable` may be ignored.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) error: ErrorCode,
     /// Its number.
     pub(crate) index: i32,
@@ -159,8 +162,10 @@ pub(crate) struct MetadataPartition<'a> {
     /// The leader's epoch; -1 unknown (before version 7).
     pub(crate) leader_epoch: i32,
     /// Node ids of its replicas.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) replicas: Items<'a, i32>,
     /// Of these, the ones in sync.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) in_sync: Items<'a, i32>,
 }
 

@@ -99,12 +99,15 @@ pub(crate) struct ProducedPartition<'a> {
     /// Offset of the batch's first record; -1 after an error, and for a duplicate that the broker no longer remembers.
     pub(crate) base_offset: i64,
     /// The broker's append time in ms when the topic uses it; -1 otherwise.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) log_append_time_ms: i64,
     /// First offset still there; -1 unknown.
     pub(crate) log_start_offset: i64,
     /// With `InvalidRecord` and its like: the records that made the broker refuse the batch. Version 8.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) record_errors: Items<'a, RecordError<'a>>,
     /// The error in words. Version 8.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) error_message: Option<&'a str>,
     /// With `NotLeaderOrFollower`: the leader now, with its address in [`ProduceTail::endpoints`]. Version 10.
     pub(crate) current_leader: Option<CurrentLeader>,
@@ -133,6 +136,7 @@ pub(crate) struct ProduceTail<'a> {
     /// How long the broker holds back its answers, in ms.
     pub(crate) throttle_ms: i32,
     /// Addresses of the leaders named in the partitions. Version 10.
+    #[allow(dead_code)] // messages are read and written whole
     pub(crate) endpoints: Items<'a, NodeEndpoint<'a>>,
 }
 
