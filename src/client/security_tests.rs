@@ -119,8 +119,8 @@ fn each_wrong_setting_has_its_error() {
     assert_eq!(not_taken.refresh_token(wall_ms()), TokenNews::New);
     assert_eq!(
         fault(&kafka.bootstrap(Listener::SaslSsl), &not_taken).to_string(),
-        "SASL: the listener does not take OAUTHBEARER but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; change sasl.mechanism or \
-         the broker's sasl.enabled.mechanisms"
+        "SASL: the listener does not take OAUTHBEARER but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; change sasl.mechanism \
+         or the broker's sasl.enabled.mechanisms"
     );
     let stranger = Authority::new("stranger").pem();
     let good = settings(&[("security.protocol", "ssl"), ("ssl.ca.pem", &pem)]);
