@@ -151,7 +151,9 @@ impl<K: Codec, T: Codec, O: Codec, W: Schema, J: SideJoiner<K, T, O, W>> StreamJ
             }
             if self.times.is_open(time, is_left, now.stream_time) {
                 *(if is_left { &mut left_open } else { &mut right_open }) = true;
-                return Ok(Some(false));
+                // Kafka Streams looks at each record of a list, so it ends at the list's second.
+                let ends = left_open && right_open && elements(list).nth(1).is_some();
+                return Ok((!ends).then_some(false));
             }
             for value in elements(list) {
                 self.emit_alone(cx, is_left, key, value, time)?;
