@@ -78,7 +78,10 @@ pub use node::{
 };
 pub use plimsoll_alloc::Module;
 pub use store::error::{Severity, StoreError};
-pub use topology::{BuildError, OffsetReset, Optimization, TimestampPolicy, TopicName, Topology, UnknownOptimization};
+pub use topology::{
+    BuildError, OffsetReset, Optimization, TimestampExtractor, TimestampPolicy, TopicName, Topology,
+    UnknownOptimization, Unstamped,
+};
 pub use wire::{Compression, ErrorCode, WireError};
 pub use worker::failure::{DeserializationResponse, Failure, FailureResponse, RunError, UndecodableRecord};
 pub use worker::state::State;

@@ -31,5 +31,5 @@ pub use crate::node::{
     Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
     Processor, ProcessorError, ProcessorRecord as Record, PunctuationType, RecordMetadata, Timer,
 };
-pub use crate::topology::{BuildError, OffsetReset, Optimization, TimestampPolicy, Topology};
+pub use crate::topology::{BuildError, OffsetReset, Optimization, TimestampExtractor, TimestampPolicy, Topology};
 pub use crate::worker::state::State;

@@ -5,7 +5,7 @@
 use super::intake::Intake;
 use crate::base::id::SourceId;
 use crate::client::{FetchedBatch, Slot};
-use crate::topology::TimestampPolicy;
+use crate::topology::{Stamped, TimestampPolicy};
 use crate::wire::{RecordCursor, RecordPlace, RecordView, WireError};
 use std::sync::Arc;
 
@@ -75,11 +75,24 @@ pub(crate) struct QueueStart {
     pub(crate) timestamps: TimestampPolicy,
 }
 
+/// What tells the timestamps of a queue's records.
+struct Stamping<'q> {
+    policy: TimestampPolicy,
+    wall_ms: i64,
+    topic: &'q str,
+    partition: u32,
+}
+
 /// The timestamp of a record, `None` when it is to be skipped. A negative one is answered as it is where it must fail.
 #[inline]
-fn resolve((policy, wall_ms): (TimestampPolicy, i64), partition_time: i64, own: i64) -> Option<i64> {
-    match policy {
-        TimestampPolicy::Wallclock => Some(wall_ms),
+fn resolve(of: &Stamping<'_>, partition_time: i64, record: &RecordView<'_>) -> Option<i64> {
+    let own = record.timestamp;
+    match of.policy {
+        TimestampPolicy::Wallclock => Some(of.wall_ms),
+        TimestampPolicy::By(_) => match of.policy.stamp(record, of.topic, of.partition, [partition_time, of.wall_ms]) {
+            Stamped::At(timestamp) => Some(timestamp),
+            Stamped::Skip | Stamped::Invalid => None,
+        },
         _ if own >= 0 => Some(own),
         TimestampPolicy::UsePartitionTimeOnInvalid => Some(partition_time),
         TimestampPolicy::LogAndSkipOnInvalid => None,
@@ -162,8 +175,9 @@ impl PartitionQueue {
             match behind.next(intake.section(&batch)) {
                 Ok(Some(record)) if record.offset < batch.skip_below => cursor = behind,
                 Ok(Some(record)) => {
-                    let policy = (self.timestamps, self.wall_ms);
-                    let Some(timestamp) = resolve(policy, self.partition_time, record.timestamp) else {
+                    let (policy, wall_ms) = (self.timestamps, self.wall_ms);
+                    let of = Stamping { policy, wall_ms, topic: &self.topic, partition: self.partition };
+                    let Some(timestamp) = resolve(&of, self.partition_time, &record) else {
                         self.skipped += 1;
                         self.consumed = record.offset + 1;
                         cursor = behind;
@@ -209,7 +223,8 @@ impl PartitionQueue {
     /// The head was processed: steps over it.
     #[inline]
     pub(crate) fn advance(&mut self, intake: &mut impl Intake) -> Result<(), Unreadable> {
-        let policy = (self.timestamps, self.wall_ms);
+        let (policy, wall_ms) = (self.timestamps, self.wall_ms);
+        let of = Stamping { policy, wall_ms, topic: &self.topic, partition: self.partition };
         let Some(current) = &mut self.current else { return Ok(()) };
         self.consumed = current.head.offset + 1;
         self.partition_time = self.partition_time.max(current.head.timestamp);
@@ -217,7 +232,7 @@ impl PartitionQueue {
         let section = intake.section(&current.batch);
         let mut behind = current.behind;
         if let Ok(Some(record)) = behind.next(section)
-            && let Some(timestamp) = resolve(policy, self.partition_time, record.timestamp)
+            && let Some(timestamp) = resolve(&of, self.partition_time, &record)
             && record.offset >= current.batch.skip_below
         {
             current.head = Head { offset: record.offset, timestamp };

@@ -16,7 +16,7 @@ use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
 use crate::store::memory::MemoryBackend;
 use crate::topology::{Stamped, TimestampPolicy, Topology};
-use crate::wire::{Header, RawHeaders};
+use crate::wire::{Header, RawHeaders, RecordView};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -243,7 +243,10 @@ impl Driver {
         let Some(input) = self.inputs.get(source) else { return Ok(()) };
         let offset = input.next_offset.get();
         input.next_offset.set(offset + 1);
-        let timestamp = match input.timestamps.resolve(timestamp, input.partition_time.get(), self.wall_ms()) {
+        let raw = RawHeaders::parse(headers).unwrap_or(RawHeaders::EMPTY);
+        let record = RecordView { offset, timestamp, key, value, headers: raw };
+        let times = [input.partition_time.get(), self.wall_ms()];
+        let timestamp = match input.timestamps.stamp(&record, &input.topic, 0, times) {
             Stamped::At(timestamp) => timestamp,
             Stamped::Skip => {
                 self.port.dropped.set(self.port.dropped.get() + 1);

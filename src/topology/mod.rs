@@ -32,4 +32,5 @@ pub use spec::{OffsetReset, TimestampPolicy};
 pub(crate) use spec::{RepartitionSpec, StoreSpec, Subtopology};
 pub(crate) use tables::{LateStore, TableKind};
 pub(crate) use timestamp::Stamped;
+pub use timestamp::{TimestampExtractor, Unstamped};
 pub use topology::Topology;

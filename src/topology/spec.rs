@@ -1,4 +1,5 @@
 //! What the topology says of its nodes, topics and stores.
+use super::timestamp::TimestampExtractor;
 use crate::base::id::{NodeId, SinkId, SourceId, StoreId};
 use crate::node::TopicName;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub enum TimestampPolicy {
     UsePartitionTimeOnInvalid,
     /// The wall clock.
     Wallclock,
+    /// What a function says; a record of which it says something negative is skipped.
+    By(TimestampExtractor),
 }
 
 /// How a node is described.

@@ -25,6 +25,10 @@ impl Headers<'_> {
 }
 
 impl<'a> Headers<'a> {
+    pub(crate) fn of(headers: RawHeaders<'a>) -> Self {
+        Self(headers)
+    }
+
     /// Keys and values. Keys are UTF-8 by convention, which nobody checks.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> {
         self.0.iter().map(|header| (header.key, header.value))
