@@ -69,8 +69,8 @@ pub use dsl::{Processing, Stage, StoreBuilder, Stores, TopologyBuilder};
 pub use node::ops::{PartitionChoice, Push, PushPair};
 pub use node::{BoxError, Fn1, Fn2, Fn3, NoRoom, Pen};
 pub use node::{
-    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
-    WindowView,
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, TableStore,
+    TableView, WindowStore, WindowView,
 };
 pub use node::{
     Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,
@@ -106,6 +106,36 @@ pub mod prelude;
 macro_rules! install_allocator {
     () => {
         $crate::__private::install!();
+    };
+}
+
+/// Makes a type the [`Schema`] of views that borrow and copy: `schema!(Order, 'a, OrderView<'a>)`. What is left to
+/// write of a codec is [`Codec`].
+///
+/// ```
+/// use plimsoll::prelude::*;
+///
+/// #[derive(Clone, Copy)]
+/// struct Celsius;
+/// plimsoll::schema!(Celsius, 'a, f32);
+/// # fn is_schema<S: Schema>(_: S) {}
+/// # is_schema(Celsius);
+/// ```
+#[macro_export]
+macro_rules! schema {
+    ($schema:ty, $life:lifetime, $view:ty) => {
+        impl $crate::Schema for $schema {
+            type View<$life> = $view;
+            type Out<$life> = $view;
+
+            fn lend<'s, $life: 's>(out: &'s $view) -> Self::View<'s> {
+                *out
+            }
+
+            fn shorten<'s, $life: 's>(view: $view) -> Self::View<'s> {
+                view
+            }
+        }
     };
 }
 

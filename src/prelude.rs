@@ -24,8 +24,8 @@ pub use crate::dsl::{Processing, StoreBuilder, Stores, TopologyBuilder};
 pub use crate::node::ops::{Push, PushPair};
 pub use crate::node::{BoxError, NoRoom, Pen};
 pub use crate::node::{
-    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
-    WindowView,
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, TableStore,
+    TableView, WindowStore, WindowView,
 };
 pub use crate::node::{
     Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,

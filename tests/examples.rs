@@ -4,6 +4,8 @@ use plimsoll::testing::Driver;
 
 #[path = "../examples/hopping_alerts.rs"]
 mod hopping_alerts;
+#[path = "../examples/own_codec.rs"]
+mod own_codec;
 #[path = "../examples/page_views_by_region.rs"]
 mod page_views_by_region;
 #[path = "../examples/processor_with_timer.rs"]
@@ -56,4 +58,12 @@ fn a_late_click_joins_two_visits() {
 #[test]
 fn a_closed_window_with_three_failures_is_an_alert() {
     assert_eq!(told!(hopping_alerts), ["ann: 4 failures from 0s to 60s", "ann: 3 failures from 30s to 90s"]);
+}
+
+#[test]
+fn a_codec_of_ones_own_takes_twenty_lines() {
+    assert_eq!(told!(own_codec), ["europe: 7", "asia: 8"]);
+    let source = include_str!("../examples/own_codec.rs");
+    let codec = source.split("// The codec begins.\n").nth(1).unwrap().split("// The codec ends.").next().unwrap();
+    assert_eq!(codec.lines().filter(|line| !line.trim().is_empty()).count(), 20);
 }

@@ -30,7 +30,8 @@ impl Processor for Counts {
         cx.schedule(Duration::from_millis(200), PunctuationType::WallClock, |me, cx, now| {
             let mut rows = cx.store(&me.counts)?.all();
             while let Some((key, count)) = rows.next(cx)? {
-                cx.forward(Record::new(key, &count.to_string(), now))?;
+                let count = count.to_string();
+                cx.forward(Record::new(key, count.as_str(), now))?;
             }
             Ok(())
         })?;

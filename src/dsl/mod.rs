@@ -15,6 +15,7 @@ mod kstream;
 mod ktable;
 mod ktable_join;
 mod ktable_source;
+mod ktable_store;
 mod ktable_values;
 mod options;
 mod printed;

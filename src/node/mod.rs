@@ -38,8 +38,8 @@ pub(crate) use per_task::PerTask;
 /// A record as processors see it.
 pub use processor::Record as ProcessorRecord;
 pub use processor::{
-    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
-    WindowView,
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, TableStore,
+    TableView, WindowStore, WindowView,
 };
 pub use processor::{
     Context, FixedKeyContext, FixedKeyInit, FixedKeyProcessor, FixedKeyRecord, Headers, HeadersBuf, Init, Processed,

@@ -75,6 +75,17 @@ impl Graph {
         }
     }
 
+    /// The store that holds the table itself, and its name; a source is kept from now on.
+    pub(crate) fn own_store(&mut self, node: NodeId) -> Option<(StoreId, String)> {
+        self.keep_table(node);
+        let id = match self.tables.0.get(&node.0)? {
+            TableKind::Source { store, .. } => store.get().copied()?,
+            TableKind::Stored(store) => *store,
+            TableKind::Computed { store, .. } | TableKind::Joined { store, .. } => (*store)?,
+        };
+        Some((id, self.stores.get(id.index())?.0.name.clone()))
+    }
+
     /// The stores in which a table's values are looked up; a source is kept from now on.
     pub(crate) fn table_stores(&mut self, node: NodeId) -> Vec<StoreId> {
         self.keep_table(node);

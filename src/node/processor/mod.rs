@@ -23,8 +23,8 @@ pub(crate) use node::{ProcessorNode, Supplier};
 pub use record::{Record, RecordMetadata};
 pub(crate) use stores::Watch;
 pub use stores::{
-    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, WindowStore,
-    WindowView,
+    Connect, KeyValueStore, KeyValueView, Rows, SessionStore, SessionView, SpanRows, StoreHandle, TableStore,
+    TableView, WindowStore, WindowView,
 };
 pub(crate) use stores::{Opener, OpenerBox};
 

@@ -7,6 +7,7 @@ mod handle;
 mod key_value;
 mod rows;
 mod session;
+mod table;
 mod watch;
 mod window;
 
@@ -15,6 +16,7 @@ pub(crate) use handle::{Opener, OpenerBox, StoresOf};
 pub use key_value::{KeyValueStore, KeyValueView};
 pub use rows::Rows;
 pub use session::{SessionStore, SessionView};
+pub use table::{TableStore, TableView};
 pub use window::{SpanRows, WindowStore, WindowView};
 
 use super::ProcessorError;
