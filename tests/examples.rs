@@ -4,6 +4,8 @@ use plimsoll::testing::Driver;
 
 #[path = "../examples/hopping_alerts.rs"]
 mod hopping_alerts;
+#[path = "../examples/order_enrichment.rs"]
+mod order_enrichment;
 #[path = "../examples/own_codec.rs"]
 mod own_codec;
 #[path = "../examples/page_views_by_region.rs"]
@@ -66,4 +68,9 @@ fn a_codec_of_ones_own_takes_twenty_lines() {
     let source = include_str!("../examples/own_codec.rs");
     let codec = source.split("// The codec begins.\n").nth(1).unwrap().split("// The codec ends.").next().unwrap();
     assert_eq!(codec.lines().filter(|line| !line.trim().is_empty()).count(), 20);
+}
+
+#[test]
+fn orders_follow_their_customers() {
+    assert_eq!(told!(order_enrichment), ["17: 30 for Ann", "18: 5 for Bob", "17: 30 for Ann Lee", "18: gone"]);
 }

@@ -73,13 +73,6 @@ impl Timers {
         queue.heap.first().map(|due| due.at)
     }
 
-    /// The earliest time of all tasks.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-    pub(crate) fn next_of_all(&self, kind: PunctuationType) -> Option<i64> {
-        let queues = self.queues.borrow();
-        queues.iter().filter(|queue| queue.kind == kind).filter_map(|queue| queue.heap.first()).map(|due| due.at).min()
-    }
-
     /// Takes the task's earliest time if it has come.
     pub(crate) fn take(&self, partition: u32, kind: PunctuationType, now: i64) -> Option<Due> {
         let mut queues = self.queues.borrow_mut();
@@ -199,7 +192,7 @@ mod tests {
         let wall = PunctuationType::WallClock;
         let cancelled = timers.schedule(wall, 1_000, 10, place(0));
         timers.schedule(wall, 1_000, 4, place(1));
-        assert_eq!(timers.next_of_all(wall), Some(1_004));
+        assert_eq!(timers.next(0, wall), Some(1_004));
         assert_eq!(fire(&timers, wall, 1_003), [0usize; 0]);
         assert_eq!(fire(&timers, wall, 1_010), [1, 0]);
         assert_eq!(timers.next(0, wall), Some(1_012), "1004 and 1008 were one call");
@@ -207,6 +200,6 @@ mod tests {
         assert_eq!(fire(&timers, wall, 1_020), [1]);
         assert_eq!(timers.next(1, wall), None, "another task");
         timers.forget(0);
-        assert_eq!(timers.next_of_all(wall), None);
+        assert_eq!(timers.next(0, wall), None);
     }
 }

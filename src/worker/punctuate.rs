@@ -63,10 +63,11 @@ impl StreamThread {
         Ok(())
     }
 
-    /// Milliseconds until the wall clock calls a closure.
+    /// Milliseconds until the wall clock calls a closure of a task that processes.
     pub(super) fn punctuation_in(&self) -> i64 {
-        let next = |wired: &Rc<Wired>| wired.timers().next_of_all(PunctuationType::WallClock);
-        let at = self.wired.iter().flatten().filter_map(next).min();
+        let running = self.tasks.iter().filter(|task| task.phase == Phase::Running).map(|task| task.id);
+        let next = |id: TaskId| self.wired_of(id)?.timers().next(id.partition, PunctuationType::WallClock);
+        let at = running.filter_map(next).min();
         at.map_or(i64::MAX, |at| (at - self.shared.clock.wall_ms()).max(0))
     }
 

@@ -4,7 +4,6 @@ use super::key_value::{KeyValueStore, KeyValueView};
 use super::rows::Rows;
 use crate::codec::Codec;
 use crate::node::processor::ProcessorError;
-use std::fmt;
 
 /// The store of a table, to be looked at by processors: the handle that [`KTable::stored`](crate::KTable::stored)
 /// answers. The table alone changes it.
