@@ -1,5 +1,6 @@
 //! The examples answer what their texts say, against the driver.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::duplicate_mod)] // what the examples share
 use plimsoll::testing::Driver;
 
 #[path = "../examples/hopping_alerts.rs"]

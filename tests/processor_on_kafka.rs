@@ -40,7 +40,7 @@ impl Processor for Counts {
 
     fn process<'a>(&mut self, cx: &mut Context<'_, 'a, Self>, record: Record<'a, Utf8, Utf8>) -> Processed {
         self.seen += 1;
-        if self.seen % 10 == 0 {
+        if self.seen.is_multiple_of(10) {
             cx.commit();
         }
         let counts = cx.store(&self.counts)?;

@@ -48,7 +48,7 @@ impl<C: Codec> Codec for List<C> {
         Self(self.0.bind(at))
     }
 
-    fn decode<'a>(&self, bytes: &'a [u8]) -> Result<Vec<C::Owned>, DecodeError> {
+    fn decode(&self, bytes: &[u8]) -> Result<Vec<C::Owned>, DecodeError> {
         let mut from = Bytes(bytes);
         let constant = match from.take(1)? {
             [CONSTANT_SIZE] => true,

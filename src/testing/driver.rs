@@ -173,7 +173,7 @@ impl Driver {
 
     /// Whether a processor asked for a commit.
     fn is_commit_asked(&self) -> bool {
-        self.wired.iter().fold(false, |asked, wired| wired.timers().take_commit_request() || asked)
+        self.wired.iter().filter(|wired| wired.timers().take_commit_request()).count() > 0
     }
 
     /// A topic to pipe keys and values of these schemas into.

@@ -73,7 +73,7 @@ impl StreamThread {
 
     /// Whether a processor asked for a commit since the last call.
     pub(super) fn is_commit_asked(&self) -> bool {
-        self.wired.iter().flatten().fold(false, |asked, wired| wired.timers().take_commit_request() || asked)
+        self.wired.iter().flatten().filter(|wired| wired.timers().take_commit_request()).count() > 0
     }
 
     fn wired_of(&self, id: TaskId) -> Option<Rc<Wired>> {

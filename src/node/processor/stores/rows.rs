@@ -108,6 +108,7 @@ impl<K: Codec, V: Codec> Rows<K, V> {
     ///
     /// # Errors
     /// The store failed, or has rows of other schemas.
+    #[allow(clippy::type_complexity)]
     pub fn next<P: Processor>(
         &mut self,
         cx: &Context<'_, '_, P>,
@@ -120,6 +121,7 @@ impl<K: Codec, V: Codec> Rows<K, V> {
     ///
     /// # Errors
     /// As [`next`](Self::next).
+    #[allow(clippy::type_complexity)]
     pub fn next_with_timestamp<P: Processor>(
         &mut self,
         cx: &Context<'_, '_, P>,
@@ -180,11 +182,11 @@ impl<K: Codec, V: Codec> Rows<K, V> {
             full_key.extend_from_slice(&prefix);
             full_key.extend_from_slice(key);
             while let Some(before) = gone.pop_if(|gone| is_before(gone, &full_key, order)) {
-                if let Some(Some((timestamp, value))) = opened.watch.image(&before, begun) {
-                    if !add(chunk, &before, timestamp, &value) {
-                        is_full = true;
-                        return Ok(false);
-                    }
+                if let Some(Some((timestamp, value))) = opened.watch.image(&before, begun)
+                    && !add(chunk, &before, timestamp, &value)
+                {
+                    is_full = true;
+                    return Ok(false);
                 }
             }
             let goes_on = match opened.watch.image(&full_key, begun) {
