@@ -1,4 +1,4 @@
-//! Visits of users: clicks that are less than half an hour apart belong together.
+//! Visits of users: clicks that are less than half an hour apart belong together, also if they come that late.
 //!
 //! `clicks` (user → page) → `visits` (user and session → clicks; null for a session that became part of another).
 //!
@@ -19,11 +19,12 @@ plimsoll::install_allocator!();
 const MINUTE: i64 = 60_000;
 
 pub(crate) fn topology() -> Result<Topology, BuildError> {
+    let half_an_hour = Duration::from_secs(30 * 60);
     let builder = StreamsBuilder::new();
     builder
         .stream("clicks", Consumed::with(Utf8, Utf8))
         .group_by_key()
-        .windowed_by(SessionWindows::of_inactivity_gap_with_no_grace(Duration::from_secs(30 * 60)))
+        .windowed_by(SessionWindows::of_inactivity_gap_and_grace(half_an_hour, half_an_hour))
         .count(Materialized::named("visits"))
         .to_stream()
         .to("visits");
