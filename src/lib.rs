@@ -58,8 +58,8 @@ pub use codec::{List, Uuid};
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
 pub use dsl::{BufferConfig, StrictBufferConfig, Suppressed};
 pub use dsl::{
-    Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Printed,
-    Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined, Topics,
+    Consumed, GlobalKTable, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized,
+    Printed, Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined, Topics,
 };
 pub use dsl::{
     EmitStrategy, SessionWindowedKStream, SessionWindows, SlidingWindows, TimeWindowedKStream, TimeWindows,

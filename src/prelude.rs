@@ -16,8 +16,8 @@ pub use crate::codec::{List, Uuid};
 pub use crate::codec::{WindowKey, Windowed};
 pub use crate::dsl::{BufferConfig, Suppressed};
 pub use crate::dsl::{
-    Consumed, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, Printed,
-    Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined,
+    Consumed, GlobalKTable, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized,
+    Printed, Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined,
 };
 pub use crate::dsl::{EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};
 pub use crate::dsl::{Processing, StoreBuilder, Stores, TopologyBuilder};

@@ -70,6 +70,9 @@ impl App {
         if topology.sources().is_empty() {
             return Err(StartError::EmptyTopology);
         }
+        if topology.subtopologies().iter().any(|subtopology| !subtopology.global.is_empty()) {
+            return Err(StartError::NotOffered { what: "a global table outside the test driver".to_owned() });
+        }
         let security = Security::new(&settings.security, settings.oauth_token.clone())
             .map_err(|error| StartError::Security { reason: error.to_string() })?;
         let line = memory.resolve()?;

@@ -102,7 +102,7 @@ impl StreamsBuilder {
 }
 
 /// The source node of a table's topic: its keys and values may be null.
-fn add_table_source<K: Codec, V: Codec>(
+pub(super) fn add_table_source<K: Codec, V: Codec>(
     graph: &mut Graph,
     name: String,
     topic: &str,

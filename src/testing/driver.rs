@@ -35,6 +35,8 @@ struct Input {
     timestamps: TimestampPolicy,
     partition_time: Cell<i64>,
     next_offset: Cell<i64>,
+    /// Of a global table: its records do not wait for their turn.
+    is_global: bool,
 }
 
 /// Runs a topology in a test: no broker, no threads, state in memory. Every topic has one partition. As in Kafka
@@ -262,8 +264,21 @@ impl Driver {
             timestamp,
             offset,
         };
+        if input.is_global {
+            drop(inbox);
+            return self.step_global(source, input.subtopology, record);
+        }
         inbox.add(source, record);
         Ok(())
+    }
+
+    /// A record of a global table: what it changed is seen by all others at once.
+    fn step_global(&self, source: usize, subtopology: u32, record: Waiting) -> Result<(), DriverError> {
+        let stepped = self.step(source, &record);
+        self.inbox.borrow_mut().recycle(record);
+        stepped?;
+        let wired = usize::try_from(subtopology).ok().and_then(|at| self.wired.get(at));
+        wired.map_or(Ok(()), |wired| wired.stores.iter().try_for_each(|store| self.write(store.as_ref())))
     }
 
     /// Processes until nothing waits.
@@ -284,7 +299,9 @@ impl Driver {
     fn step(&self, source: usize, record: &Waiting) -> Result<(), DriverError> {
         let Some(input) = self.inputs.get(source) else { return Ok(()) };
         let headers = RawHeaders::parse(&record.headers).unwrap_or(RawHeaders::EMPTY);
-        self.stream_time.set(self.stream_time.get().max(record.timestamp));
+        if !input.is_global {
+            self.stream_time.set(self.stream_time.get().max(record.timestamp));
+        }
         input.partition_time.set(input.partition_time.get().max(record.timestamp));
         let arena = self.arena.borrow();
         let mut cx = self.cx(&arena, input.subtopology);
@@ -455,6 +472,7 @@ fn inputs(topology: &Topology, wired: &[Wired], application_id: &str) -> Vec<Inp
                 timestamps: spec.timestamps,
                 partition_time: Cell::new(-1),
                 next_offset: Cell::new(0),
+                is_global: topology.subtopologies().iter().any(|s| s.global.contains(&id)),
             });
         }
     }

@@ -118,7 +118,6 @@ impl Graph {
     }
 
     /// The source node feeds a global store: its group makes no tasks.
-    #[allow(dead_code)] // for global tables
     pub(crate) fn set_global(&mut self, source: NodeId) {
         self.globals.push(source);
     }

@@ -79,8 +79,7 @@ pub(crate) use stream_join_unjoined::Unjoined;
 pub(crate) use stream_join_window::StreamWindow;
 pub(crate) use stream_self_join::StreamSelfJoin;
 pub(crate) use stream_table_grace::{Buffered, StreamTableGraceJoin};
-#[allow(unused_imports)] // for global tables
-pub(crate) use stream_table_join::{StreamGlobalJoin, StreamTableJoin};
+pub(crate) use stream_table_join::{GlobalGetter, StreamGlobalJoin, StreamTableJoin};
 pub(crate) use suppress::{Suppress, SuppressGetter, SuppressRule, WindowEnd};
 pub(crate) use suppress_buffer::{Fill, SuppressBuffer, make_suppress_buffer};
 pub(crate) use table_aggregate::{AddSubtract, TableAggregate, TableFold, TableReduce};

@@ -1,8 +1,8 @@
 //! Joins of a stream with what a table has at that moment: by the record's key, or by a key made of the record.
 use super::joiner::Joiner;
-use crate::base::id::NodeId;
+use crate::base::id::{NodeId, TaskId};
 use crate::codec::{Codec, Schema};
-use crate::node::{Cx, Edge, Flow, Fn2, Getter, Node, Record};
+use crate::node::{Cx, Edge, Flow, Fn2, Found, Getter, Node, Record};
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,7 +61,6 @@ fn send<'a, K: Schema, V: Schema, R: Schema, W: Schema, J: Joiner<V, R, W>>(
     out.send(cx, &Record { key: K::shorten(r.key), value: W::lend(&joined), timestamp: r.timestamp })
 }
 
-#[allow(dead_code)] // for global tables
 /// Joined with a global table, by a key that is made of each record.
 pub(crate) struct StreamGlobalJoin<K, V, G: Schema, R: Schema, W, M, J> {
     pub(crate) node: NodeId,
@@ -90,5 +89,15 @@ where
         }
         self.table
             .get(cx, key, &mut |found| send(&self.joiner, &self.out, cx, r, found.map(|(value, _)| R::shorten(value))))
+    }
+}
+
+/// Looks up in a global table: its rows lie in one place, whatever the task's partition.
+pub(crate) struct GlobalGetter<K: Schema, V: Schema>(pub(crate) Rc<dyn Getter<K, V>>);
+
+impl<K: Schema, V: Schema> Getter<K, V> for GlobalGetter<K, V> {
+    fn get(&self, cx: &Cx<'_>, key: K::View<'_>, found: Found<'_, V>) -> Flow {
+        let task = TaskId { partition: 0, ..cx.task };
+        self.0.get(&Cx { task, ..*cx }, key, found)
     }
 }
