@@ -51,16 +51,17 @@ impl<T: Clone + 'static> PerTask<T> {
     #[inline]
     pub(crate) fn get(&self, partition: u32) -> T {
         let all = self.0.all.borrow();
-        all.iter().find(|value| value.partition == partition).map_or_else(|| self.0.initial.clone(), |v| v.now.clone())
+        let found = all.binary_search_by_key(&partition, |value| value.partition).ok().and_then(|at| all.get(at));
+        found.map_or_else(|| self.0.initial.clone(), |value| value.now.clone())
     }
 
     /// Gives a task a value; an abort takes it back.
     #[inline]
     pub(crate) fn set(&self, partition: u32, now: T) {
         let mut all = self.0.all.borrow_mut();
-        match all.iter_mut().find(|value| value.partition == partition) {
-            Some(value) => value.now = now,
-            None => all.push(Value { partition, now, committed: self.0.initial.clone() }),
+        match all.binary_search_by_key(&partition, |value| value.partition) {
+            Ok(at) => all[at].now = now,
+            Err(at) => all.insert(at, Value { partition, now, committed: self.0.initial.clone() }),
         }
     }
 }

@@ -34,6 +34,11 @@ impl<T> Chunks<T> {
         self.chunks.push(std::iter::repeat_with(make).take(CHUNK).collect());
     }
 
+    /// Drops the last chunk.
+    pub(crate) fn pop(&mut self) {
+        self.chunks.pop();
+    }
+
     /// An element below [`len`](Self::len).
     #[inline]
     pub(crate) fn at(&self, index: u32) -> &T {

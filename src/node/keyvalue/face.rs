@@ -78,7 +78,7 @@ impl<V: Codec> StateStore for KeyValue<V> {
         let mut overlay = self.overlay.borrow_mut();
         let before = overlay.core().footprint();
         let mut freed = 0;
-        while freed < bytes && overlay.evict_clean() {
+        while freed < bytes && (overlay.evict_chunk() || overlay.evict_clean()) {
             freed = before - overlay.core().footprint();
         }
         freed

@@ -174,6 +174,28 @@ fn scans_equal_an_ordered_map_whatever_was_evicted_committed_or_aborted() {
     random_rounds(false, 16 << 10, 4);
 }
 
+/// What the plan counts for a task, its share of the tables of all stores included.
+const TASK_BYTES: usize = 4 << 10;
+
+#[test]
+fn a_thousand_idle_tasks_cost_five_stores_nothing_beyond_the_plans_row_for_tasks() {
+    let stores: Vec<Bench> = (0..5).map(|_| Bench::new(Layout::Timestamped.into(), true, 1 << 20)).collect();
+    let weight = |bench: &Bench| bench.wired.stores[0].weight();
+    for bench in &stores {
+        for partition in 0..1_000 {
+            bench.store.put(&bench.cx(partition), &key(partition, "k"), Some("v"), 1).unwrap();
+        }
+        let full = weight(bench);
+        for partition in 0..1_000 {
+            bench.commit(partition);
+        }
+        bench.wired.stores[0].shed(usize::MAX);
+        assert!(weight(bench) < full / 4, "{} of {full} bytes are left", weight(bench));
+    }
+    let idle: usize = stores.iter().map(weight).sum();
+    assert!(idle < 1_000 * TASK_BYTES / 20, "{idle} bytes: within the 5 % of the plan's row");
+}
+
 #[test]
 fn a_change_that_nobody_forwards_is_logged_at_once_or_with_the_commit() {
     let plain = Bench::new(Layout::Plain.into(), false, 1 << 20);

@@ -141,6 +141,8 @@ pub(crate) struct Core {
     slots: Chunks<Slot>,
     bytes: ByteSlab,
     lanes: Vec<Lane>,
+    /// Numbers of the lanes by partition.
+    lane_order: Vec<u16>,
     topics: Vec<Box<str>>,
     free: List,
     /// Least recently used first.
@@ -176,6 +178,7 @@ impl Core {
             slots: Chunks::new(),
             bytes: ByteSlab::new(),
             lanes: Vec::new(),
+            lane_order: Vec::new(),
             topics: Vec::new(),
             free: List::EMPTY,
             clean: List::EMPTY,
@@ -262,6 +265,14 @@ impl Core {
         slot
     }
 
+    /// Gives back the last chunk, whose slots are all free.
+    pub(super) fn drop_chunk(&mut self, slots: std::ops::Range<u32>) {
+        for slot in slots {
+            self.free.remove(&mut self.slots, slot);
+        }
+        self.slots.pop();
+    }
+
     /// Whether a slot has an entry.
     pub(super) fn is_used(&self, slot: u32) -> bool {
         self.slots.at(slot).state != State::Free
@@ -275,6 +286,8 @@ impl Core {
     fn lane_of(&mut self, key: &[u8]) -> u16 {
         let partition = key.first_chunk::<PREFIX_BYTES>().map_or(0, |prefix| u32::from_be_bytes(*prefix));
         let lane = self.lane(partition).unwrap_or_else(|| {
+            let at = self.lane_order.partition_point(|lane| self.partition_of(*lane) < partition);
+            self.lane_order.insert(at, self.lanes.len() as u16);
             self.lanes.push(Lane { partition, pending: List::EMPTY, collected: List::EMPTY });
             self.lanes.len() - 1
         });
@@ -282,7 +295,12 @@ impl Core {
     }
 
     fn lane(&self, partition: u32) -> Option<usize> {
-        self.lanes.iter().position(|lane| lane.partition == partition)
+        let at = self.lane_order.binary_search_by_key(&partition, |lane| self.partition_of(*lane)).ok()?;
+        self.lane_order.get(at).map(|lane| usize::from(*lane))
+    }
+
+    fn partition_of(&self, lane: u16) -> u32 {
+        self.lanes.get(usize::from(lane)).map_or(0, |lane| lane.partition)
     }
 
     /// Takes an entry out; its value has been dropped.
@@ -416,7 +434,7 @@ impl Core {
     }
 
     pub(crate) fn partition(&self, slot: u32) -> u32 {
-        self.lanes.get(usize::from(self.slots.at(slot).lane)).map_or(0, |lane| lane.partition)
+        self.partition_of(self.slots.at(slot).lane)
     }
 
     /// The value's timestamp, milliseconds.

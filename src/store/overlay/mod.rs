@@ -127,6 +127,23 @@ impl<T> Overlay<T> {
         oldest.is_some()
     }
 
+    /// Drops the last chunk with all its entries if they are clean; false when it has others, or is the only one.
+    /// Entries whose keys lie in their slots give bytes back in no other way.
+    pub(crate) fn evict_chunk(&mut self) -> bool {
+        let Some(slots) = self.core.last_chunk() else { return false };
+        for slot in slots.clone() {
+            if self.core.state(slot) == State::Clean {
+                self.release(slot);
+            }
+        }
+        self.core.drop_chunk(slots);
+        self.values.pop();
+        if let Some(old) = &mut self.old {
+            old.pop();
+        }
+        true
+    }
+
     /// What was collected for the partition is in the backend: entries are clean, deleted keys need none.
     pub(crate) fn written(&mut self, partition: u32) {
         while let Some(slot) = self.core.oldest_collected(partition) {

@@ -1,9 +1,16 @@
 //! Entries of a range of keys, in the order of their keys or the other way round.
-use super::core::Core;
+use super::core::{Core, State};
 use super::ordered::{Ordered, Place};
 use crate::store::backend::Order;
+use crate::store::chunks::CHUNK;
 
 impl Core {
+    /// The slots of the last chunk, if it has none but free and clean ones and is not the only chunk.
+    pub(super) fn last_chunk(&self) -> Option<std::ops::Range<u32>> {
+        let chunk = self.slots().checked_sub(CHUNK as u32).filter(|first| *first > 0)?..self.slots();
+        chunk.clone().all(|slot| matches!(self.state(slot), State::Free | State::Clean)).then_some(chunk)
+    }
+
     /// Keeps entries in the order of their keys, from now on.
     pub(crate) fn put_in_order(&mut self) {
         if self.ordered.is_some() {
