@@ -269,10 +269,10 @@ impl<V: Codec> KeyValue<V> {
         f: impl FnOnce(Option<(V::View<'_>, i64)>) -> R,
     ) -> Result<R, Fault> {
         // In a scan or below a forward the overlay is being read: then the entry stays where it is in the order of use.
-        if let Ok(mut overlay) = self.overlay.try_borrow_mut() {
-            if let Some(slot) = overlay.core().find(key) {
-                overlay.core_mut().touch(slot);
-            }
+        if let Ok(mut overlay) = self.overlay.try_borrow_mut()
+            && let Some(slot) = overlay.core().find(key)
+        {
+            overlay.core_mut().touch(slot);
         }
         let overlay = self.overlay.borrow();
         if let Some(slot) = overlay.core().find(key).filter(|_| self.cached || !is_expired) {
