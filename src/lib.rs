@@ -57,6 +57,7 @@ pub use codec::{
 pub use codec::{List, Uuid};
 pub use codec::{OwnedWindowKey, WindowKey, WindowKeyOut, Windowed};
 pub use dsl::{BufferConfig, StrictBufferConfig, Suppressed};
+pub use dsl::{CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream};
 pub use dsl::{
     Consumed, GlobalKTable, Grouped, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized,
     Printed, Produced, Repartitioned, Split, StreamJoined, StreamsBuilder, TableJoined, Topics,

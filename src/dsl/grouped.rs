@@ -3,6 +3,7 @@ use super::kstream::KStream;
 use super::ktable::KTable;
 use super::options::Materialized;
 use super::repartition::add_repartition;
+use crate::base::id::StoreId;
 use crate::codec::{Change, Codec, I64, Scratch};
 use crate::node::ops::{Aggregate, Fold, FromInit, Reduce};
 use crate::node::{Drain, Fn2, Fn3, KeyValue, Make, Node, make_store};
@@ -187,21 +188,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
         };
         let store = graph.add_store(spec, make_store(value.clone(), kind));
         let key = self.stream.key.clone();
-        let make: Make = Box::new(move |w, id| {
-            let node = Rc::new(Aggregate::<K, V, A, _> {
-                node: id,
-                key: key.clone(),
-                fold: fold.clone(),
-                store: w.store::<Rc<KeyValue<A>>>(store)?,
-                scratch: RefCell::new(Scratch::with_limit(w.settings().record_bytes)),
-                out: w.edge::<K, Change<A>>(id, 0)?,
-                from: PhantomData,
-            });
-            let drain: Rc<dyn Drain> = Rc::clone(&node) as _;
-            w.drain(id, drain);
-            let node: Rc<dyn Node<K, V>> = node;
-            Ok(Box::new(node))
-        });
+        let make = make_aggregate::<K, V, A, _>(key, fold, store);
         let stores = [store];
         let new = NewNode { name: node_name, parents: &[parent], outputs: 1, stores: &stores, named_by: None, make };
         let node = graph.add(new);
@@ -212,4 +199,27 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
 
 pub(super) fn count_one<K: Codec, V: Codec>(_key: K::View<'_>, _value: V::View<'_>, count: &mut i64) {
     *count += 1;
+}
+
+/// The closure that makes an aggregate's node.
+pub(super) fn make_aggregate<K: Codec, V: Codec, A: Codec, F: Fold<K, V, A> + Clone + Send + Sync + 'static>(
+    key: K,
+    fold: F,
+    store: StoreId,
+) -> Make {
+    Box::new(move |w, id| {
+        let node = Rc::new(Aggregate::<K, V, A, _> {
+            node: id,
+            key: key.clone(),
+            fold: fold.clone(),
+            store: w.store::<Rc<KeyValue<A>>>(store)?,
+            scratch: RefCell::new(Scratch::with_limit(w.settings().record_bytes)),
+            out: w.edge::<K, Change<A>>(id, 0)?,
+            from: PhantomData,
+        });
+        let drain: Rc<dyn Drain> = Rc::clone(&node) as _;
+        w.drain(id, drain);
+        let node: Rc<dyn Node<K, V>> = node;
+        Ok(Box::new(node))
+    })
 }

@@ -6,6 +6,7 @@
 mod branch;
 mod builder;
 mod by_hand;
+mod cogroup;
 mod consumed;
 mod foreign_key;
 mod global_table;
@@ -37,6 +38,7 @@ mod windows;
 pub use branch::Split;
 pub use builder::{StreamsBuilder, Topics};
 pub use by_hand::{Stage, TopologyBuilder};
+pub use cogroup::{CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream};
 pub use consumed::Consumed;
 pub use foreign_key::TableJoined;
 pub use global_table::GlobalKTable;

@@ -1,10 +1,12 @@
 //! How a grouped stream is cut into windows.
 //!
 //! Pure descriptions. What is wrong with one is told when the topology is built.
+use super::cogroup::{CogroupedKStream, SessionWindowedCogroupedKStream, TimeOrSliding, TimeWindowedCogroupedKStream};
 use super::grouped::KGroupedStream;
 use super::windowed::{SessionWindowedKStream, TimeWindowedKStream};
 use crate::codec::Codec;
 use crate::node::ops::{SessionSpec, SlidingSpec, TimeSpec};
+use crate::topology::BuildError;
 use std::time::Duration;
 
 /// Milliseconds; what is more than there are is the most.
@@ -19,6 +21,10 @@ pub trait Windows: sealed::Kind {
     type Grouped<K: Codec, V: Codec>;
     #[doc(hidden)]
     fn group<K: Codec, V: Codec>(self, stream: &KGroupedStream<K, V>) -> Self::Grouped<K, V>;
+    /// What cogrouped streams become.
+    type Cogrouped<K: Codec, A: Codec>;
+    #[doc(hidden)]
+    fn cogroup<K: Codec, A: Codec>(self, streams: &CogroupedKStream<K, A>) -> Self::Cogrouped<K, A>;
 }
 
 pub(super) mod sealed {
@@ -237,6 +243,24 @@ impl SessionWindows {
     }
 }
 
+impl TimeWindows {
+    fn which(self) -> Result<TimeOrSliding, &'static str> {
+        self.checked().map(TimeOrSliding::Time)
+    }
+}
+
+impl UnlimitedWindows {
+    fn which(self) -> Result<TimeOrSliding, &'static str> {
+        self.checked().map(TimeOrSliding::Time)
+    }
+}
+
+impl SlidingWindows {
+    fn which(self) -> Result<TimeOrSliding, &'static str> {
+        Ok(TimeOrSliding::Sliding(self.spec()))
+    }
+}
+
 macro_rules! time_windows {
     ($($windows:ty),*) => {$(
         impl sealed::Kind for $windows {}
@@ -246,6 +270,19 @@ macro_rules! time_windows {
 
             fn group<K: Codec, V: Codec>(self, stream: &KGroupedStream<K, V>) -> TimeWindowedKStream<K, V, Self> {
                 TimeWindowedKStream::new(stream.clone(), self)
+            }
+
+            type Cogrouped<K: Codec, A: Codec> = TimeWindowedCogroupedKStream<K, A>;
+
+            fn cogroup<K: Codec, A: Codec>(
+                self,
+                streams: &CogroupedKStream<K, A>,
+            ) -> TimeWindowedCogroupedKStream<K, A> {
+                let windows = self.which().unwrap_or_else(|why| {
+                    streams.shelf.borrow_mut().refuse(BuildError::Windows { why });
+                    TimeOrSliding::Time(TimeSpec::Unlimited { start_ms: 0 })
+                });
+                TimeWindowedCogroupedKStream::new(streams.clone(), windows)
             }
         }
     )*};
@@ -260,6 +297,12 @@ impl Windows for SessionWindows {
 
     fn group<K: Codec, V: Codec>(self, stream: &KGroupedStream<K, V>) -> SessionWindowedKStream<K, V> {
         SessionWindowedKStream::new(stream.clone(), self)
+    }
+
+    type Cogrouped<K: Codec, A: Codec> = SessionWindowedCogroupedKStream<K, A>;
+
+    fn cogroup<K: Codec, A: Codec>(self, streams: &CogroupedKStream<K, A>) -> SessionWindowedCogroupedKStream<K, A> {
+        SessionWindowedCogroupedKStream::new(streams.clone(), self.spec())
     }
 }
 

@@ -25,6 +25,12 @@ pub(crate) enum TableKind {
     },
     /// Always kept.
     Stored(StoreId),
+    /// Always kept, by several nodes in front of a merging one.
+    Merged {
+        /// The nodes.
+        parts: Vec<NodeId>,
+        store: StoreId,
+    },
     /// Computed from another table, kept if the user said so.
     Computed {
         /// The node that makes the other.
@@ -91,7 +97,7 @@ impl Graph {
         self.keep_table(node);
         match self.tables.0.get(&node.0) {
             Some(TableKind::Source { store, .. }) => store.get().copied().into_iter().collect(),
-            Some(TableKind::Stored(store)) => vec![*store],
+            Some(TableKind::Stored(store) | TableKind::Merged { store, .. }) => vec![*store],
             Some(TableKind::Computed { store: Some(store), .. } | TableKind::Joined { store: Some(store), .. }) => {
                 vec![*store]
             }
@@ -138,6 +144,10 @@ impl Graph {
                     self.want_old(table, true);
                 }
                 sides.iter().for_each(|side| self.send_old(*side));
+            }
+            Some(TableKind::Merged { parts, .. }) => {
+                let parts = parts.clone();
+                parts.iter().for_each(|part| self.send_old(*part));
             }
             Some(TableKind::Stored(_) | TableKind::Computed { .. }) | None => {}
         }
