@@ -189,6 +189,17 @@ impl<K: Codec, A: Codec> CogroupedKStream<K, A> {
     /// None of its own.
     /// # Java
     /// `CogroupedKStream.cogroup(groupedStream, aggregator)`
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Utf8)).group_by_key();
+    /// let sales = builder.stream("sales", Consumed::with(Utf8, I64)).group_by_key();
+    /// let both = clicks.cogroup(I64, |_, _, n| *n += 1).cogroup(&sales, |_, cents, n| *n += cents);
+    /// both.aggregate(Materialized::named("scores"), || 0);
+    /// # builder.build().unwrap();
+    /// ```
     #[must_use]
     pub fn cogroup<V: Codec>(
         mut self,
@@ -214,6 +225,17 @@ impl<K: Codec, A: Codec> CogroupedKStream<K, A> {
     /// A key-value store with a changelog.
     /// # Java
     /// `CogroupedKStream.aggregate(initializer, materialized)`
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Utf8)).group_by_key();
+    /// let sales = builder.stream("sales", Consumed::with(Utf8, I64)).group_by_key();
+    /// let both = clicks.cogroup(I64, |_, _, n| *n += 1).cogroup(&sales, |_, cents, n| *n += cents);
+    /// both.aggregate(Materialized::named("scores"), || 0);
+    /// # builder.build().unwrap();
+    /// ```
     pub fn aggregate(
         &self,
         materialized: Materialized,
@@ -237,6 +259,19 @@ impl<K: Codec, A: Codec> CogroupedKStream<K, A> {
     /// None of its own.
     /// # Java
     /// `CogroupedKStream.windowedBy(windows)`
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Utf8)).group_by_key();
+    /// let sales = builder.stream("sales", Consumed::with(Utf8, I64)).group_by_key();
+    /// let both = clicks.cogroup(I64, |_, _, n| *n += 1).cogroup(&sales, |_, cents, n| *n += cents);
+    /// let hour = Duration::from_secs(3600);
+    /// both.windowed_by(TimeWindows::of_size_with_no_grace(hour)).aggregate(Materialized::new(), || 0);
+    /// # builder.build().unwrap();
+    /// ```
     pub fn windowed_by<W: Windows>(&self, windows: W) -> W::Cogrouped<K, A> {
         windows.cogroup(self)
     }
@@ -312,6 +347,19 @@ impl<K: Codec, A: Codec> TimeWindowedCogroupedKStream<K, A> {
     /// A window store with a changelog.
     /// # Java
     /// `TimeWindowedCogroupedKStream.aggregate(initializer, materialized)`
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Utf8)).group_by_key();
+    /// let sales = builder.stream("sales", Consumed::with(Utf8, I64)).group_by_key();
+    /// let both = clicks.cogroup(I64, |_, _, n| *n += 1).cogroup(&sales, |_, cents, n| *n += cents);
+    /// let hour = Duration::from_secs(3600);
+    /// both.windowed_by(TimeWindows::of_size_with_no_grace(hour)).aggregate(Materialized::new(), || 0);
+    /// # builder.build().unwrap();
+    /// ```
     pub fn aggregate(
         &self,
         materialized: Materialized,
@@ -364,6 +412,20 @@ impl<K: Codec, A: Codec> SessionWindowedCogroupedKStream<K, A> {
     /// A session store with a changelog.
     /// # Java
     /// `SessionWindowedCogroupedKStream.aggregate(initializer, sessionMerger, materialized)`
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let clicks = builder.stream("clicks", Consumed::with(Utf8, Utf8)).group_by_key();
+    /// let sales = builder.stream("sales", Consumed::with(Utf8, I64)).group_by_key();
+    /// let both = clicks.cogroup(I64, |_, _, n| *n += 1).cogroup(&sales, |_, cents, n| *n += cents);
+    /// let hour = Duration::from_secs(3600);
+    /// let sessions = both.windowed_by(SessionWindows::of_inactivity_gap_with_no_grace(hour));
+    /// sessions.aggregate(Materialized::new(), || 0, |_, a, b| *a += b);
+    /// # builder.build().unwrap();
+    /// ```
     pub fn aggregate(
         &self,
         materialized: Materialized,

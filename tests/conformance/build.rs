@@ -63,6 +63,7 @@ impl Building {
             "fk_join" | "left_fk_join" => joins::foreign_key(self, node),
             "windowed_by" => windows::windowed_by(self, node),
             "suppress" => windows::suppress(self, node),
+            "cogroup" => windows::cogroup(self, node),
             "emit_on_close" => windows::emit_on_close(self, node),
             "to_stream" => tables::to_stream(self, node),
             "process" => processors::process(self, node),

@@ -2,6 +2,7 @@
 use super::datum::{Any, Dynamic};
 use super::windows;
 use plimsoll::prelude::*;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Why a topology was not built.
@@ -32,6 +33,9 @@ pub enum Handle {
     Time(windows::Time),
     Sliding(windows::Sliding),
     Session(windows::Session),
+    Cogrouped(plimsoll::CogroupedKStream<Any, Any>),
+    TimeCogrouped(Rc<plimsoll::TimeWindowedCogroupedKStream<Any, Any>>),
+    SessionCogrouped(Rc<plimsoll::SessionWindowedCogroupedKStream<Any, Any>>),
     WindowedStream(KStream<Windowed<Any>, Any>),
     WindowedTable(KTable<Windowed<Any>, Any>),
     WindowedCounts(KTable<Windowed<Any>, I64>),

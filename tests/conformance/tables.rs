@@ -86,7 +86,7 @@ pub fn aggregation(building: &Building, node: Node<'_>) -> Made {
         Handle::Time(windowed) => windows::of_time(&windowed, node),
         Handle::Sliding(windowed) => windows::of_sliding(&windowed, node),
         Handle::Session(windowed) => windows::of_session(&windowed, node),
-        _ => Err(Stop::Refused("not grouped".to_owned())),
+        other => windows::of_cogrouped(&other, node),
     }
 }
 

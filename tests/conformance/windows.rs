@@ -5,15 +5,18 @@ use super::functions as f;
 use super::handle::{Handle, Made, Node, Stop};
 use super::tables::empty;
 use plimsoll::prelude::*;
-use plimsoll::{SessionWindowedKStream, TimeWindowedKStream};
+use plimsoll::{CogroupedKStream, SessionWindowedKStream, TimeWindowedKStream};
+use std::rc::Rc;
 
 pub type Time = TimeWindowedKStream<Any, Any, TimeWindows>;
 pub type Sliding = TimeWindowedKStream<Any, Any, SlidingWindows>;
 pub type Session = SessionWindowedKStream<Any, Any>;
 
 pub fn windowed_by(building: &Building, node: Node<'_>) -> Made {
-    let Handle::Grouped(grouped) = building.handle(node, "of")? else {
-        return Err(Stop::Refused("not grouped".to_owned()));
+    let grouped = match building.handle(node, "of")? {
+        Handle::Grouped(grouped) => grouped,
+        Handle::Cogrouped(streams) => return cogrouped_by(&streams, node),
+        _ => return Err(Stop::Refused("not grouped".to_owned())),
     };
     let (size, grace) = (node.duration("size").unwrap_or_default(), node.duration("grace").unwrap_or_default());
     let time = TimeWindows::of_size_and_grace(size, grace);
@@ -105,4 +108,41 @@ fn limit<K: Schema>(node: Node<'_>) -> Suppressed<K> {
         (None, None) => BufferConfig::unbounded().into(),
     };
     Suppressed::until_time_limit(node.duration("ms").unwrap_or_default(), buffer)
+}
+
+fn cogrouped_by(streams: &CogroupedKStream<Any, Any>, node: Node<'_>) -> Made {
+    let (size, grace) = (node.duration("size").unwrap_or_default(), node.duration("grace").unwrap_or_default());
+    let time = TimeWindows::of_size_and_grace(size, grace);
+    let advance = node.duration("advance").unwrap_or(size);
+    let sliding = SlidingWindows::of_time_difference_and_grace(size, grace);
+    let session = SessionWindows::of_inactivity_gap_and_grace(size, grace);
+    Ok(match node.text("kind") {
+        Some("tumbling") => Handle::TimeCogrouped(Rc::new(streams.windowed_by(time))),
+        Some("hopping") => Handle::TimeCogrouped(Rc::new(streams.windowed_by(time.advance_by(advance)))),
+        Some("sliding") => Handle::TimeCogrouped(Rc::new(streams.windowed_by(sliding))),
+        _ => Handle::SessionCogrouped(Rc::new(streams.windowed_by(session))),
+    })
+}
+
+pub fn cogroup(building: &Building, node: Node<'_>) -> Made {
+    let Handle::Grouped(first) = building.handle(node, "of")? else {
+        return Err(Stop::Refused("not grouped".to_owned()));
+    };
+    let streams = first.cogroup(TEXT, |_, value, sum| *sum = f::concat(sum, "1", value));
+    Ok(Handle::Cogrouped(match building.handle(node, "with") {
+        Ok(Handle::Grouped(second)) => streams.cogroup(&second, |_, value, sum| *sum = f::concat(sum, "2", value)),
+        _ => streams,
+    }))
+}
+
+/// The tables of what is cogrouped.
+pub fn of_cogrouped(handle: &Handle, node: Node<'_>) -> Made {
+    let store = node.materialized();
+    let merge = |_: &Datum, a: &mut Datum, b: &Datum| *a = f::concat(a, "", b);
+    Ok(match handle {
+        Handle::Cogrouped(streams) => Handle::Table(streams.aggregate(store, empty)),
+        Handle::TimeCogrouped(streams) => Handle::WindowedTable(streams.aggregate(store, empty)),
+        Handle::SessionCogrouped(streams) => Handle::WindowedTable(streams.aggregate(store, empty, merge)),
+        _ => return Err(Stop::Refused("not grouped".to_owned())),
+    })
 }
