@@ -86,7 +86,7 @@ impl Graph {
         self.keep_table(node);
         let id = match self.tables.0.get(&node.0)? {
             TableKind::Source { store, .. } => store.get().copied()?,
-            TableKind::Stored(store) => *store,
+            TableKind::Stored(store) | TableKind::Merged { store, .. } => *store,
             TableKind::Computed { store, .. } | TableKind::Joined { store, .. } => (*store)?,
         };
         Some((id, self.stores.get(id.index())?.0.name.clone()))
