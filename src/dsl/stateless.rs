@@ -2,8 +2,8 @@
 use super::kstream::KStream;
 use crate::codec::Schema;
 use crate::node::ops::{
-    Filter, FlatMap, FlatMapValues, ForEach, Map, MapValues, MapValuesIn, MapValuesWithKey, Pass, Peek, Push, PushPair,
-    TryMapValues,
+    Filter, FlatMap, FlatMapValues, FlatMapValuesWithKey, ForEach, Map, MapValues, MapValuesIn, MapValuesWithKey, Pass,
+    Peek, Push, PushPair, TryMapValues,
 };
 use crate::node::{BoxError, Fn1, Fn2, Fn3, Make, NoRoom, Pen, Wiring};
 use crate::topology::{BuildError, NewNode, Port};
@@ -188,6 +188,43 @@ impl<K: Schema, V: Schema> KStream<K, V> {
         let make: Make = Box::new(move |w, id| {
             let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
             Ok(Wiring::made::<K, V>(FlatMapValues { f, out, from: PhantomData }))
+        });
+        self.add("KSTREAM-FLATMAPVALUES-", 1, self.key.clone(), to, make).value_changed()
+    }
+
+    /// As [`flat_map_values`](Self::flat_map_values), seeing the key too. It cannot change it, so nothing is
+    /// repartitioned.
+    ///
+    /// # Null
+    /// The closure sees null keys and values as its schemas do.
+    /// # Late
+    /// Every record goes on, whatever its time.
+    /// # Stores
+    /// None.
+    /// # Java
+    /// `KStream#flatMapValues(ValueMapperWithKey)`.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let lines = builder.stream("lines", Consumed::with(I64, Utf8));
+    /// lines
+    ///     .flat_map_values_with_key(Utf8, |most, line, out| {
+    ///         line.split(' ').take(most as usize).for_each(|word| out.push(word));
+    ///     })
+    ///     .to("words");
+    /// # builder.build().unwrap();
+    /// ```
+    pub fn flat_map_values_with_key<W: Schema>(
+        &self,
+        to: W,
+        f: impl for<'a, 's, 'p> Fn3<K::View<'a>, V::View<'a>, &'p mut Push<'s, 'a, W>, ()>,
+    ) -> KStream<K, W> {
+        let f = Arc::new(f);
+        let make: Make = Box::new(move |w, id| {
+            let (f, out) = (Arc::clone(&f), w.edge::<K, W>(id, 0)?);
+            Ok(Wiring::made::<K, V>(FlatMapValuesWithKey { f, out, from: PhantomData }))
         });
         self.add("KSTREAM-FLATMAPVALUES-", 1, self.key.clone(), to, make).value_changed()
     }

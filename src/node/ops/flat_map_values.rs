@@ -1,6 +1,6 @@
 //! `flat_map_values`.
 use crate::codec::Schema;
-use crate::node::{Cx, Edge, Flow, Fn2, Node, Record};
+use crate::node::{Cx, Edge, Flow, Fn2, Fn3, Node, Record};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -59,6 +59,27 @@ where
         };
         let mut push = Push { send: &mut send, flow: Ok(()) };
         (self.f)(r.value, &mut push);
+        push.flow
+    }
+}
+
+/// Any number of values made of each key and value.
+pub(crate) struct FlatMapValuesWithKey<K, V, W, F> {
+    pub(crate) f: Arc<F>,
+    pub(crate) out: Edge<K, W>,
+    pub(crate) from: PhantomData<V>,
+}
+
+impl<K: Schema, V: Schema, W: Schema, F> Node<K, V> for FlatMapValuesWithKey<K, V, W, F>
+where
+    F: for<'x, 's, 'p> Fn3<K::View<'x>, V::View<'x>, &'p mut Push<'s, 'x, W>, ()>,
+{
+    fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
+        let mut send = |out: W::Out<'a>| {
+            self.out.send(cx, &Record { key: K::shorten(r.key), value: W::lend(&out), timestamp: r.timestamp })
+        };
+        let mut push = Push { send: &mut send, flow: Ok(()) };
+        (self.f)(r.key, r.value, &mut push);
         push.flow
     }
 }

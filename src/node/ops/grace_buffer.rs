@@ -196,7 +196,7 @@ fn read<'a>(row: &'a [u8], headers: &'a mut Vec<u8>) -> Option<(RecordContext<'a
     let read = if count <= FEW { few.get(..count)? } else { &many };
     headers.clear();
     let headers = if read.is_empty() { RawHeaders::EMPTY } else { RawHeaders::write(read, headers).ok()? };
-    (row.optional()?, row.optional()?);
+    let _prior_and_old = (row.optional()?, row.optional()?);
     Some((RecordContext { topic, partition, offset, timestamp, headers }, row.sized()?))
 }
 
