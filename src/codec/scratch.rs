@@ -64,10 +64,10 @@ impl Scratch {
     /// Puts bytes in front of what was written from `at` on.
     pub(crate) fn insert(&mut self, at: usize, bytes: &[u8]) {
         self.extend(bytes);
-        if !self.is_over() {
-            if let Some(behind) = self.bytes.get_mut(at..) {
-                behind.rotate_right(bytes.len());
-            }
+        if !self.is_over()
+            && let Some(behind) = self.bytes.get_mut(at..)
+        {
+            behind.rotate_right(bytes.len());
         }
     }
 

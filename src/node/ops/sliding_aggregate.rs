@@ -216,10 +216,10 @@ impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Step<'_, '_, K, V, A,
             std::mem::swap(&mut around.right, &mut around.left);
         }
         self.make_right(around)?;
-        if let Some(before) = combined.filter(|last| *last < t) {
-            if !around.has(before + 1) {
-                self.make(before + 1, Begin::First, around)?;
-            }
+        if let Some(before) = combined.filter(|last| *last < t)
+            && !around.has(before + 1)
+        {
+            self.make(before + 1, Begin::First, around)?;
         }
         match combined {
             None => self.make(0, Begin::First, around),

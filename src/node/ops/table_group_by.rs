@@ -48,10 +48,10 @@ where
             let value = Delta { new, old };
             self.out.send(cx, &Record::<J, Changed<W>> { key, value, timestamp: r.timestamp })
         };
-        if let (Some((new_key, new)), Some((old_key, old))) = (new, old) {
-            if self.is_same(cx, new_key, old_key)? {
-                return send(old_key, Some(new), Some(old));
-            }
+        if let (Some((new_key, new)), Some((old_key, old))) = (new, old)
+            && self.is_same(cx, new_key, old_key)?
+        {
+            return send(old_key, Some(new), Some(old));
         }
         if let Some((key, old)) = old {
             send(key, None, Some(old))?;
