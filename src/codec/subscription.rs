@@ -91,10 +91,10 @@ pub(crate) fn write_answer(hash: Option<[u8; HASH_BYTES]>, out: &mut Scratch) {
 }
 
 /// The hash of the row that was asked for, and the bytes of the answer's value.
-pub(crate) type Answer<'a> = (Option<[u8; HASH_BYTES]>, Option<&'a [u8]>);
+pub(crate) type ReadAnswer<'a> = (Option<[u8; HASH_BYTES]>, Option<&'a [u8]>);
 
 /// The hash and the value's bytes of an answer; no bytes are no value.
-pub(crate) fn read_answer(bytes: &[u8]) -> Result<Answer<'_>, DecodeError> {
+pub(crate) fn read_answer(bytes: &[u8]) -> Result<ReadAnswer<'_>, DecodeError> {
     let (version, rest) = bytes.split_first().ok_or(BAD)?;
     if version & !NO_HASH != ANSWER_VERSION {
         return Err(BAD);
