@@ -54,6 +54,7 @@ pub(crate) trait StateStore {
 
     /// Visits all rows of a partition in the store's order: key without the partition, value's bytes, timestamp. For
     /// views.
+    #[allow(clippy::type_complexity)] // one closure over a row's three parts
     fn rows(&self, fault: &FaultCell, partition: u32, visit: &mut dyn FnMut(&[u8], &[u8], i64) -> bool) -> Flow;
 
     /// Whether the store is beyond its room although everything was forwarded and written to the backend that may be

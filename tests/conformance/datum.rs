@@ -133,7 +133,7 @@ impl Schema for Any {
 impl Codec for Any {
     type Owned = Datum;
 
-    fn decode<'a>(&self, bytes: &'a [u8]) -> Result<Datum, DecodeError> {
+    fn decode(&self, bytes: &[u8]) -> Result<Datum, DecodeError> {
         Ok(match self.0 {
             Kind::Text => Datum::Text(String::from_utf8_lossy(bytes).into_owned()),
             Kind::Long => Datum::Long(I64.decode(bytes)?),

@@ -65,7 +65,7 @@ fn on_stream<K: Key>(stream: &Stream<K>, node: Node<'_>) -> Made {
         }
         "map_values" => {
             let change = f::value_function(function)?;
-            named(node, stream.map_values(Any(f::value_kind(function, value)), move |v| change(v)))
+            named(node, stream.map_values(Any(f::value_kind(function, value)), change))
         }
         "select_key" => {
             let key = f::key_function(function)?;

@@ -135,7 +135,7 @@ impl Wide {
             Self::merge,
             Self::branch,
             Self::repartition,
-            Self::to_table,
+            Self::as_table,
             Self::aggregate,
             Self::aggregate,
             Self::windows,
@@ -151,7 +151,7 @@ impl Wide {
             Self::foreign_key,
             Self::suppress,
             Self::process,
-            Self::to_stream,
+            Self::as_stream,
         ];
         let operation = self.s.choice(all);
         operation(self);
@@ -188,7 +188,7 @@ impl Wide {
         self.streams.push(made);
     }
 
-    fn to_table(&mut self) {
+    fn as_table(&mut self) {
         let of = self.any_stream();
         let mut fields = self.store(0.5, &format!("tt-{}", self.s.n));
         fields["of"] = of.into();
@@ -426,7 +426,7 @@ impl Wide {
         self.streams.push(made);
     }
 
-    fn to_stream(&mut self) {
+    fn as_stream(&mut self) {
         let of = self.any_table();
         let made = self.s.add("to_stream", json!({"of": of.id}));
         if of.value.is_none() {
