@@ -29,6 +29,10 @@ pub struct Task {
     pub cache_bytes: u64,
     /// `batch.size` of the producer, where it is not a part of the plan.
     pub batch_bytes: u64,
+    /// `compression.type` of the producer.
+    pub compression: String,
+    /// A file with the authority of the brokers' certificates; empty: plaintext.
+    pub authority: String,
     /// The memory line, where there is one.
     pub line: String,
     /// A directory for state.
@@ -51,9 +55,22 @@ impl Task {
             ("PEER_COMMIT_MS", self.commit_ms.to_string()),
             ("PEER_CACHE_BYTES", self.cache_bytes.to_string()),
             ("PEER_BATCH_BYTES", self.batch_bytes.to_string()),
+            (
+                "PEER_COMPRESSION",
+                if self.compression.is_empty() { "none".to_owned() } else { self.compression.clone() },
+            ),
+            ("PEER_AUTHORITY", self.authority.clone()),
             ("PEER_LINE", self.line.clone()),
             ("PEER_STATE", self.state.clone()),
         ]
+    }
+
+    /// How the brokers are spoken to, in librdkafka's names.
+    pub fn security(&self) -> Vec<(&'static str, &str)> {
+        match self.authority.as_str() {
+            "" => Vec::new(),
+            authority => vec![("security.protocol", "ssl"), ("ssl.ca.location", authority)],
+        }
     }
 
     /// Reads the environment.
@@ -74,6 +91,8 @@ impl Task {
             commit_ms: read("PEER_COMMIT_MS")?,
             cache_bytes: read("PEER_CACHE_BYTES")?,
             batch_bytes: read("PEER_BATCH_BYTES")?,
+            compression: read("PEER_COMPRESSION")?,
+            authority: read("PEER_AUTHORITY")?,
             line: read("PEER_LINE")?,
             state: read("PEER_STATE")?,
         })

@@ -3,7 +3,7 @@
 //!
 //! Kafka Streams' `KStreamKStreamJoin`. Owns nothing but scratch buffers; the times of a task are shared by both sides.
 //! Invariant: a kept record is deleted when a partner comes or when it goes downstream alone, never both. Bound: the
-//! window's retention; keys to delete are collected at most [`GONE_BYTES`] at a time.
+//! window's retention; keys to delete are collected at most `GONE_BYTES` at a time.
 use super::stream_join_times::{JoinTimes, Times};
 use super::stream_join_unjoined::{Unjoined, elements};
 use crate::base::id::NodeId;

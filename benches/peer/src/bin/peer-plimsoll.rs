@@ -16,18 +16,21 @@ fn main() -> Outcome<()> {
     let task = Task::from_environment()?;
     end_with_stdin();
     let topology = match task.case.as_str() {
-        "pass" => pass(&task)?,
         "count" => count(&task)?,
-        other => return Err(format!("no such case: {other}").into()),
+        _ => pass(&task)?,
     };
-    let app = App::builder(&task.id, &task.bootstrap)
+    let mut builder = App::builder(&task.id, &task.bootstrap)
         .memory(task.line.parse()?)
         .threads(1)
         .state_dir(&task.state)
         .config("linger.ms", task.linger_ms.to_string())
         .config("commit.interval.ms", task.commit_ms.to_string())
-        .config("auto.offset.reset", if task.serve { "latest" } else { "earliest" })
-        .start(topology)?;
+        .config("compression.type", &task.compression)
+        .config("auto.offset.reset", if task.serve { "latest" } else { "earliest" });
+    for (name, value) in task.security() {
+        builder = builder.config(name, value);
+    }
+    let app = builder.start(topology)?;
     if task.serve {
         serve(&app)
     } else {

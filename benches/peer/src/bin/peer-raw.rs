@@ -58,7 +58,7 @@ impl Loop {
             ("linger.ms", &linger),
             ("acks", "all"),
             ("enable.idempotence", "true"),
-            ("compression.type", "none"),
+            ("compression.type", &task.compression),
             ("partitioner", "murmur2_random"),
             ("queue.buffering.max.messages", "200000"),
             ("queue.buffering.max.kbytes", "65536"),
@@ -66,7 +66,7 @@ impl Loop {
         ];
         let made = |kind, settings: &[(&str, &str)]| {
             let _around = around(kind);
-            handle(kind, settings)
+            handle(kind, &[settings, &task.security()].concat())
         };
         let consumer = made(rd::rd_kafka_type_t::RD_KAFKA_CONSUMER, &consumer)?;
         let producer = made(rd::rd_kafka_type_t::RD_KAFKA_PRODUCER, &producer)?;

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 mod latency;
 mod outputs;
+mod places;
 mod records;
 mod systems;
 mod throughput;

@@ -25,12 +25,13 @@ pub(crate) struct Shape {
 }
 
 /// Creates a topic and fills it: key `user-` and eight digits, value of random bytes.
-pub(crate) fn fill(bootstrap: &str, topic: &str, shape: &Shape) -> Outcome<()> {
+pub(crate) fn fill(bootstrap: &str, topic: &str, shape: &Shape, compression: &str) -> Outcome<()> {
     create_topic(bootstrap, topic, i32::try_from(shape.partitions)?, &[]);
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", bootstrap)
         .set("partitioner", "murmur2_random")
         .set("enable.idempotence", "true")
+        .set("compression.type", compression)
         .set("linger.ms", "20")
         .set("batch.size", "262144")
         .set("queue.buffering.max.kbytes", "65536")

@@ -1,5 +1,6 @@
 //! A backlog is processed: `pass` and `count`, every system on the same topic in turn.
-use crate::records::{Shape, fill};
+use crate::places::Place;
+use crate::records::Shape;
 use crate::support::broker::Cluster;
 use crate::support::oracle::{create_topic, delete_topic};
 use crate::systems::{Programs, System};
@@ -15,7 +16,8 @@ pub(crate) struct Options {
     /// Runs of each system; medians are taken over them.
     #[arg(long, env = "ROUNDS", default_value_t = 3)]
     rounds: u32,
-    /// Cases to run.
+    /// Cases to run: `pass`, `count`; and `pass` as `lz4`, over `tls` (feature `ssl`), with `partitions200` on three
+    /// brokers.
     #[arg(long, env = "CASES", value_delimiter = ',', default_value = "pass,count")]
     cases: Vec<String>,
     /// Systems to run.
@@ -45,6 +47,7 @@ struct Line<'a> {
     acks: &'a str,
     idempotence: bool,
     compression: &'a str,
+    tls: bool,
     linger_ms: u64,
     commit_interval_ms: u64,
     cache_bytes: u64,
@@ -81,16 +84,15 @@ struct Done {
 
 pub(crate) fn run(cluster: &Cluster, options: &Options) -> Outcome<()> {
     let programs = Programs::prepare()?;
-    let input = cluster.unique("input");
-    eprintln!("writing {} records", options.shape.records);
-    fill(cluster.bootstrap(), &input, &options.shape)?;
     let mut done: Vec<Done> = Vec::new();
-    for round in 1..=options.rounds {
-        for case in &options.cases {
+    for case in &options.cases {
+        let place = Place::of(case, cluster, &options.shape)?;
+        for round in 1..=options.rounds {
             for system in System::ALL {
                 if system.does(case) && options.systems.iter().any(|name| name == system.name()) {
-                    let figures = run_one(cluster, options, &programs, &input, (case, system), &done)?;
-                    print(options, case, system, round, &figures)?;
+                    let id = cluster.unique(&format!("{case}-{}", system.name()));
+                    let figures = run_one(&place, options, &programs, id, (case, system), &done)?;
+                    print(options, &place, case, system, round, &figures)?;
                     done.push(Done { case: case.clone(), system, figures });
                 }
             }
@@ -112,26 +114,24 @@ fn planned(done: &[Done], case: &str) -> (u64, u64) {
 }
 
 fn run_one(
-    cluster: &Cluster,
+    place: &Place,
     options: &Options,
     programs: &Programs,
-    input: &str,
+    id: String,
     (case, system): (&str, System),
     done: &[Done],
 ) -> Outcome<Figures> {
-    let bootstrap = cluster.bootstrap();
-    let id = cluster.unique(&format!("{case}-{}", system.name()));
+    let (bootstrap, partitions) = (place.bootstrap.as_str(), place.partitions);
     let output = format!("{id}-output");
-    let partitions = options.shape.partitions;
     create_topic(bootstrap, &output, i32::try_from(partitions)?, &[]);
     let state = tempfile::tempdir()?;
     let (cache_bytes, batch_bytes) = planned(done, case);
     let task = Task {
         case: case.to_owned(),
         serve: false,
-        bootstrap: bootstrap.to_owned(),
+        bootstrap: place.measured.clone(),
         id,
-        input: input.to_owned(),
+        input: place.input.clone(),
         output: output.clone(),
         partitions,
         records: options.shape.records,
@@ -139,6 +139,8 @@ fn run_one(
         commit_ms: options.commit_ms,
         cache_bytes,
         batch_bytes,
+        compression: place.compression.to_owned(),
+        authority: place.authority.clone(),
         line: options.line.clone(),
         state: state.path().display().to_string(),
     };
@@ -151,7 +153,7 @@ fn run_one(
     Ok(figures)
 }
 
-fn print(options: &Options, case: &str, system: System, round: u32, figures: &Figures) -> Outcome<()> {
+fn print(options: &Options, place: &Place, case: &str, system: System, round: u32, figures: &Figures) -> Outcome<()> {
     let line = Line {
         case,
         system: system.name(),
@@ -162,13 +164,14 @@ fn print(options: &Options, case: &str, system: System, round: u32, figures: &Fi
         round,
         acks: "all",
         idempotence: true,
-        compression: "none",
+        compression: place.compression,
+        tls: !place.authority.is_empty(),
         linger_ms: options.linger_ms,
         commit_interval_ms: options.commit_ms,
         cache_bytes: figures.cache_bytes,
         batch_bytes: figures.batch_bytes,
         threads: 1,
-        partitions: options.shape.partitions,
+        partitions: place.partitions,
         record_bytes: options.shape.record_bytes,
         keys: options.shape.keys,
     };
