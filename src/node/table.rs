@@ -58,6 +58,7 @@ impl<K: Codec, V: Codec> Getter<K, V> for StoreGetter<K, V> {
     fn get(&self, cx: &Cx<'_>, key: K::View<'_>, found: Found<'_, V>) -> Flow {
         let mut scratch = self.scratch.borrow_mut();
         store_key(cx, NodeId(u16::MAX), &self.key, key, &mut scratch)?;
+        scratch.extend(self.store.key_end());
         self.store.get(cx, scratch.bytes(), found)?
     }
 }

@@ -31,7 +31,7 @@ use crate::node::topic::TopicName;
 use crate::store::backend::Backend;
 use crate::store::batch::StoreBatch;
 use crate::store::error::StoreError;
-use crate::store::kind::{Layout, SEGMENT_BYTES, StoreKind, TIMESTAMP_BYTES};
+use crate::store::kind::{Layout, Rows, SEGMENT_BYTES, StoreKind, TIMESTAMP_BYTES};
 use crate::store::offset::PREFIX_BYTES;
 use crate::store::overlay::Overlay;
 use crate::store::overlay::core::State;
@@ -122,6 +122,12 @@ impl<V: Codec> KeyValue<V> {
 
     pub(crate) fn store_id(&self) -> StoreId {
         self.id
+    }
+
+    /// What stands behind a key in the store that the key's codec does not write: a window's number, 0 where a key has
+    /// one row a window.
+    pub(crate) fn key_end(&self) -> &'static [u8] {
+        if matches!(self.kind.rows, Rows::Window(_)) { &[0; 4] } else { &[] }
     }
 
     /// Lends `f` the key as it lies in the backend: with the segment's number behind the partition, if rows are in
