@@ -220,3 +220,44 @@ impl FixedKeyProcessor for Trim {
 fn a_fixed_key_processor_allocates_nothing() {
     allocates_nothing(|_, s| s.process_values(Utf8, || Trim).to("out"));
 }
+
+fn minutes(minutes: u64) -> std::time::Duration {
+    std::time::Duration::from_secs(60 * minutes)
+}
+
+#[test]
+fn tables_and_their_joins_allocate_nothing() {
+    for caching in [true, false] {
+        allocates_nothing(|_, s| {
+            let how = |name: &str| Materialized::named(name).caching(caching);
+            let latest = s.to_table(how("latest"));
+            let long = latest.filter_with(how("long"), |_, v| v.len() > 3);
+            let joined = latest.left_join_with(&long, I64, how("joined"), |v, long| {
+                v.len() as i64 + long.map_or(0, |long| long.len() as i64)
+            });
+            joined.map_values(I64, |n| n + 1).to_stream().to("joined");
+            s.join_table(&latest, Utf8, |_, v| v).to("out");
+        });
+    }
+}
+
+#[test]
+fn a_table_grouped_by_another_key_allocates_nothing() {
+    allocates_nothing(|_, s| {
+        let latest = s.to_table(Materialized::named("latest"));
+        latest.group_by(Utf8, Utf8, |k, v| (&k[..1], v)).count(Materialized::named("counts")).to_stream().to("counts");
+        s.to("out");
+    });
+}
+
+#[test]
+fn windows_on_hits_allocate_nothing() {
+    allocates_nothing(|_, s| {
+        let grouped = s.group_by_key();
+        let hour = TimeWindows::of_size_and_grace(minutes(60), minutes(1));
+        grouped.windowed_by(hour).count(Materialized::named("tumbling")).to_stream().to("tumbling");
+        let hopping = TimeWindows::of_size_and_grace(minutes(60), minutes(1)).advance_by(minutes(20));
+        grouped.windowed_by(hopping).count(Materialized::named("hopping")).to_stream().to("hopping");
+        s.to("out");
+    });
+}
