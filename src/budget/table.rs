@@ -180,7 +180,7 @@ pub(super) static CONSUMERS: [Spec; 6] = [
     Spec {
         id: RowId::Arenas,
         module: Some(Module::Batch),
-        what: "threads x arena (128 KiB to 2 MiB)",
+        what: "threads x arena (128 KiB to 2 MiB, an eighth or 96 KiB of it the allocator's)",
         when_full: "the thread works off what waits before it polls again",
         floor: |d| threads(d) * 128 * KIB,
         ceiling: |d| threads(d) * 2 * MIB,

@@ -202,7 +202,9 @@ pub fn watermarks(bootstrap: &str, topic: &str, partition: i32) -> (i64, i64) {
 pub fn committed(bootstrap: &str, group: &str, topic: &str, partitions: i32) -> Vec<Option<(i64, String)>> {
     let mut list = TopicPartitionList::new();
     list.add_partition_range(topic, 0, partitions - 1);
-    let found = consumer(bootstrap, group, &[]).committed_offsets(list, PATIENCE).unwrap();
+    let consumer = consumer(bootstrap, group, &[]);
+    // A group that was just made has its coordinator a moment later.
+    let found = wait("the group's coordinator", || consumer.committed_offsets(list.clone(), PATIENCE).ok());
     let offset = |partition| {
         let element = found.find_partition(topic, partition)?;
         let metadata = element.metadata().to_owned();
