@@ -89,8 +89,8 @@ const FRAMES_AIM: u64 = 6;
 /// Batches a thread has at least before its batches grow.
 const MIN_BATCHES: u64 = 16;
 
-/// The arena in a share of the row: a block just beyond a size class takes the next one, and frames leave parts of pages
-/// at their ends. Measured with frames of 512 KiB: 90 KiB for two threads.
+/// The arena in a share of the row: a block just beyond a size class takes the next one, and frames leave parts of
+/// pages at their ends. Measured with frames of 512 KiB: 90 KiB for two threads.
 fn arena(share: u64) -> u64 {
     share - (share / 8).min(96 << 10)
 }
