@@ -317,7 +317,7 @@ fn a_topic_read_twice_and_joined_is_a_self_join() {
 #[test]
 fn a_join_with_grace_waits_in_kafkas_buffer() {
     let builder = StreamsBuilder::new();
-    let table = builder.table_with("tab", Consumed::with(Text, Text), Materialized::named("vt"));
+    let table = builder.table_with("tab", Consumed::with(Text, Text), Materialized::named("vt").versioned(ms(1_000)));
     let input = builder.stream("in", Consumed::with(Text, Text));
     let patient = Joined::named("gj").grace(ms(10));
     input.join_table_with(&table, Text, patient, |value, row| format!("{value}/{row}")).to("out");

@@ -2,7 +2,7 @@
 use super::grouped::{KGroupedStream, make_aggregate};
 use super::kstream::Shelf;
 use super::ktable::{KTable, table_store};
-use super::options::Materialized;
+use super::options::{Materialized, STREAMS};
 use super::repartition::add_repartition;
 use super::window_table::{Frame, add_window_store, finish, make_node};
 use super::windows::Windows;
@@ -285,6 +285,7 @@ impl<K: Codec, A: Codec> CogroupedKStream<K, A> {
         add: impl FnOnce(&mut Graph, String, Materialized, &A) -> (StoreId, Cut<K, A>, Option<i64>),
     ) -> KTable<J, A> {
         let mut graph = self.shelf.borrow_mut();
+        materialized.check_unversioned(&mut graph, STREAMS);
         let name = materialized.name.take().unwrap_or_else(|| graph.names.store(AGGREGATE));
         let ports: Vec<Port> = self.parts.iter().map(|part| part.parent(&mut graph, &name)).collect();
         if ports.len() > 1 {

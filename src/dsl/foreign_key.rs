@@ -1,6 +1,6 @@
 //! Joins of a table with another by a key that is in its values.
 use super::kstream::add_sink;
-use super::ktable::{KTable, made_table, table_store};
+use super::ktable::{KTable, made_table, table_rows, table_store};
 use super::options::Materialized;
 use crate::base::id::StoreId;
 use crate::codec::{Bytes, Change, Codec, Opt, Read, Schema, Scratch, Side};
@@ -8,7 +8,7 @@ use crate::node::ops::{
     AnswerAll, AnswerNew, AnswerSink, Answering, Inner, JoinAnswer, Joiner, KeepSubscriptions, Left, SourceNode,
     Subscribe, TableSource,
 };
-use crate::node::{Fn2, KeyValue, Make, TableOut, TopicName, Wiring, make_key_value, make_store};
+use crate::node::{Fn2, KeyValue, Make, TableOut, TopicName, Wiring, make_store};
 use crate::store::kind::{Layout, StoreKind};
 use crate::topology::{BuildError, Graph, LateStore, NewNode, Port, RepartitionSpec, SourceTemplate, StoreSpec};
 use std::cell::RefCell;
@@ -247,7 +247,7 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
         graph.want_old(self.left.at.0, true);
         let names = ForeignKeyNames::new(&mut graph, self.name.as_deref());
         let given = materialized.name.take();
-        let is_named = given.is_some();
+        let is_kept = given.is_some() || materialized.history.is_some();
         let store_name = given.unwrap_or_else(|| graph.names.store("KTABLE-FK-JOIN-OUTPUT-"));
         let subscriptions = self.add_subscribe(&mut graph, &names, extract);
         let answers = self.add_answers(&mut graph, &names, subscriptions);
@@ -261,9 +261,10 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
         });
         let new = NewNode { name: names.result, parents: &[joined], outputs: 1, stores: &[], named_by: None, make };
         let node = graph.add(new);
-        let add = (table_store(store_name, materialized), make_key_value(to.clone()));
-        graph.add_source_table(node, None, &late, add);
-        if is_named {
+        let (rows, versioned) = (table_rows(&materialized, &to), materialized.history.is_some());
+        graph.add_source_table(node, None, &late, (table_store(store_name, materialized), rows));
+        graph.set_versioned(node, versioned);
+        if is_kept {
             graph.keep_table(node);
         }
         drop(graph);
@@ -278,6 +279,7 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
         extract: impl for<'a> Fn2<K::View<'a>, V::View<'a>, J::Out<'a>>,
     ) -> Port {
         let (is_left, extract) = (self.is_left, Arc::new(extract));
+        let versioned = graph.is_versioned(self.left.at.0);
         let (key, value, foreign) = (self.left.key.clone(), self.left.value.clone(), self.right.key.clone());
         let make: Make = Box::new(move |w, node| {
             let scratch = || Scratch::with_limit(w.settings().record_bytes);
@@ -285,7 +287,7 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
             Ok(Wiring::made::<K, Change<V>>(Subscribe {
                 node,
                 left: is_left,
-                versioned: false,
+                versioned,
                 key: key.clone(),
                 value: value.clone(),
                 foreign: foreign.clone(),
@@ -350,11 +352,12 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
 
     fn add_answer_all(&self, graph: &mut Graph, name: String, store: StoreId) -> crate::base::id::NodeId {
         let (key, value) = (self.right.key.clone(), self.right.value.clone());
+        let versioned = graph.is_versioned(self.right.at.0);
         let make: Make = Box::new(move |w, node| {
             Ok(Wiring::made::<J, Change<R>>(AnswerAll {
                 key: key.clone(),
                 store: w.store::<Rc<KeyValue<Bytes>>>(store)?,
-                versioned: false,
+                versioned,
                 range: RefCell::new((Scratch::with_limit(w.settings().record_bytes), Vec::new())),
                 answers: answering(w, node, &value)?,
             }))

@@ -82,6 +82,7 @@ impl StreamsBuilder {
         mut materialized: Materialized,
     ) -> GlobalKTable<K, V> {
         let mut graph = self.shelf.borrow_mut();
+        materialized.check_unversioned(&mut graph, "a global table");
         let store_name = materialized.name.take().unwrap_or_else(|| graph.names.store(&format!("{topic}-")));
         let source = graph.names.processor("KSTREAM-SOURCE-");
         let source = consumed.name.as_ref().map_or(source, |name| format!("{name}-source"));

@@ -1,7 +1,7 @@
 //! The handle of a grouped stream, and the tables made of it.
 use super::kstream::KStream;
 use super::ktable::KTable;
-use super::options::Materialized;
+use super::options::{Materialized, STREAMS};
 use super::repartition::add_repartition;
 use crate::base::id::StoreId;
 use crate::codec::{Change, Codec, I64, Scratch};
@@ -168,17 +168,18 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
         &self,
         prefix: &str,
         value: A,
-        materialized: Materialized,
+        mut materialized: Materialized,
         fold: impl Fold<K, V, A> + Clone + Send + Sync + 'static,
     ) -> KTable<K, A> {
         let shelf = &self.stream.shelf;
         let kind = materialized.place(Layout::Timestamped);
         let (store_name, node_name) = {
             let names = &mut shelf.borrow_mut().names;
-            (materialized.name.unwrap_or_else(|| names.store(prefix)), names.processor(prefix))
+            (materialized.name.take().unwrap_or_else(|| names.store(prefix)), names.processor(prefix))
         };
         let parent = self.partitioned(&store_name);
         let mut graph = shelf.borrow_mut();
+        materialized.check_unversioned(&mut graph, STREAMS);
         let spec = StoreSpec {
             name: store_name,
             logged: materialized.logged,

@@ -1,11 +1,11 @@
 //! The handle of a grouped table, and the tables made of it.
 use super::kstream::add_sink;
-use super::ktable::{KTable, made_table, table_store};
+use super::ktable::{KTable, made_table, table_rows, table_store};
 use super::options::{Grouped, Materialized};
 use crate::base::id::StoreId;
 use crate::codec::{Change, Changed, Codec, I64, Schema, Scratch, Side};
 use crate::node::ops::{AddSubtract, SourceNode, TableAggregate, TableFold, TableGroupBy, TableReduce};
-use crate::node::{Fn2, Fn3, Make, TableOut, TopicName, Wiring, make_key_value};
+use crate::node::{Fn2, Fn3, Make, TableOut, TopicName, Wiring};
 use crate::topology::{Graph, NewNode, Port, RepartitionSpec, SourceTemplate};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -100,13 +100,13 @@ impl<K: Codec, V: Codec> KTable<K, V> {
         let f = Arc::new(f);
         let mut graph = self.shelf.borrow_mut();
         let name = graph.names.given_or(grouped.name.as_deref(), "KTABLE-SELECT-");
-        let to = key.clone();
+        let (to, versioned) = (key.clone(), graph.is_versioned(self.at.0));
         let make: Make = Box::new(move |w, node| {
             let scratch = || Scratch::with_limit(w.settings().record_bytes);
             let scratch = RefCell::new((scratch(), scratch()));
             let (f, key, out) = (Arc::clone(&f), to.clone(), w.edge::<J, Changed<W>>(node, 0)?);
             let from = PhantomData;
-            Ok(Wiring::made::<K, Change<V>>(TableGroupBy { node, f, key, versioned: false, scratch, out, from }))
+            Ok(Wiring::made::<K, Change<V>>(TableGroupBy { node, f, key, versioned, scratch, out, from }))
         });
         let node = graph.add(NewNode { name, parents: &[self.at], outputs: 1, stores: &[], named_by: None, make });
         graph.want_old(self.at.0, true);
@@ -230,7 +230,9 @@ impl<K: Codec, V: Codec> KGroupedTable<K, V> {
                 port
             }
         };
-        let store = graph.add_store(table_store(store_name, materialized), make_key_value(value.clone()));
+        let versioned = materialized.history.is_some();
+        let rows = table_rows(&materialized, &value);
+        let store = graph.add_store(table_store(store_name, materialized), rows);
         let key = self.from.key.clone();
         let make: Make = Box::new(move |w, id| {
             let out = TableOut::<K, A>::wire(w, id, &key, Some(store))?;
@@ -240,6 +242,7 @@ impl<K: Codec, V: Codec> KGroupedTable<K, V> {
         });
         let stores = [store];
         let node = graph.add(NewNode { name, parents: &[parent], outputs: 1, stores: &stores, named_by: None, make });
+        graph.set_versioned(node, versioned);
         drop(graph);
         KTable::new(&self.from.shelf, Port(node, 0), self.from.key.clone(), value, store)
     }

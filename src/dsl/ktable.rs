@@ -1,10 +1,14 @@
 //! The handle of a table.
 use super::kstream::{KStream, Shelf};
 use super::options::Materialized;
+use super::stream_joined::millis;
 use crate::base::id::{NodeId, StoreId};
 use crate::codec::{Change, Codec, Opt, Schema};
 use crate::node::ops::ToStream;
-use crate::node::{Drain, Fn2, Make, MakeGetter, Node, StoreGetter, Wiring, WiringError, make_key_value};
+use crate::node::{
+    Drain, Fn2, Make, MakeGetter, MakeStore, Node, StoreGetter, Wiring, WiringError, make_history, make_key_value,
+};
+use crate::store::kind::StoreKind;
 use crate::topology::{Graph, LateStore, NewNode, Port, StoreSpec, TableKind};
 use std::fmt;
 use std::rc::Rc;
@@ -66,9 +70,17 @@ pub(super) fn table_store(name: String, materialized: Materialized) -> StoreSpec
     StoreSpec {
         name,
         logged: materialized.logged,
-        cached: materialized.cached,
+        cached: materialized.cached && materialized.history.is_none(),
         topic_configs: materialized.topic_configs,
         nodes: Vec::new(),
+    }
+}
+
+/// The rows of a table's store: the latest value of each key, or what it was over time.
+pub(super) fn table_rows<V: Codec>(materialized: &Materialized, value: &V) -> MakeStore {
+    match materialized.history {
+        Some(history) => make_history(value.clone(), materialized.place(StoreKind::versioned(millis(history)))),
+        None => make_key_value(value.clone()),
     }
 }
 
@@ -81,11 +93,10 @@ pub(super) fn named_store<V: Codec>(
     value: &V,
 ) -> Option<StoreId> {
     let mut materialized = materialized?;
-    let Some(name) = materialized.name.take() else {
-        graph.names.store(prefix);
-        return None;
-    };
-    Some(graph.add_store(table_store(name, materialized), make_key_value(value.clone())))
+    let is_wanted = materialized.name.is_some() || materialized.history.is_some();
+    let name = materialized.name.take().unwrap_or_else(|| graph.names.store(prefix));
+    let rows = table_rows(&materialized, value);
+    is_wanted.then(|| graph.add_store(table_store(name, materialized), rows))
 }
 
 /// An erased node; its forwards wait for the commit if its store is cached.

@@ -1,10 +1,10 @@
 //! Joins of two tables with equal keys.
-use super::ktable::{KTable, made_table, stored_getter, table_store};
+use super::ktable::{KTable, made_table, stored_getter, table_rows, table_store};
 use super::options::Materialized;
 use crate::base::id::{NodeId, StoreId};
 use crate::codec::{Change, Codec};
 use crate::node::ops::{Flipped, Inner, JoinGetter, Joiner, Left, Outer, TableJoinSide, TableMerge};
-use crate::node::{Fn2, Make, MakeGetter, TableOut, Wiring, make_key_value};
+use crate::node::{Fn2, Make, MakeGetter, TableOut, Wiring};
 use crate::topology::{BuildError, Graph, NewNode, Port, TableKind};
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -212,8 +212,10 @@ impl<K: Codec, V: Codec> KTable<K, V> {
         }
         let store = how.materialized.map(|mut materialized| {
             let name = materialized.name.take().unwrap_or_else(|| graph.names.store("KTABLE-MERGE-"));
-            (table_store(name, materialized), make_key_value(to.clone()))
+            let (rows, versioned) = (table_rows(&materialized, &to), materialized.history.is_some());
+            (table_store(name, materialized), rows, versioned)
         });
+        let versioned = store.as_ref().is_some_and(|(_, _, versioned)| *versioned);
         let names = ["KTABLE-MERGE-", "KTABLE-JOINTHIS-", "KTABLE-JOINOTHER-"].map(|p| graph.names.processor(p));
         let [merge_name, this_name, other_name] = names;
         if !how.needs_right {
@@ -228,10 +230,11 @@ impl<K: Codec, V: Codec> KTable<K, V> {
         let this = this.add::<K, V, R, W>(&mut graph, [self.at, other.at], other_stores, &other.getter);
         let that = Side { name: other_name, needs_other: how.needs_left, joiner: Flipped(joiner.clone()) };
         let that = that.add::<K, R, V, W>(&mut graph, [other.at, self.at], this_stores, &self.getter);
-        let store = store.map(|(spec, make)| graph.add_store(spec, make));
+        let store = store.map(|(spec, make, _)| graph.add_store(spec, make));
         let node = add_merge(&mut graph, merge_name, [this, that], &self.key, &to, store);
         let tables = [self.at.0, other.at.0];
         graph.add_table(node, TableKind::Joined { tables, sides: [this, that], store });
+        graph.set_versioned(node, versioned);
         graph.copartition(&[self.at, other.at]);
         let (left, right) = (Arc::clone(&self.getter), Arc::clone(&other.getter));
         let getter: MakeGetter<K, W> = match store {
@@ -264,14 +267,14 @@ impl<J: Clone + Send + Sync + 'static> Side<J> {
         J: Joiner<V, R, W>,
     {
         let Self { name, needs_other, joiner } = self;
-        let other = Arc::clone(other);
+        let (other, versioned) = (Arc::clone(other), graph.is_versioned(table.0));
         let make: Make = Box::new(move |w, node| {
             Ok(Wiring::made::<K, Change<V>>(TableJoinSide::<K, V, R, W, J> {
                 node,
                 joiner: joiner.clone(),
                 other: other(w)?,
                 needs_other,
-                versioned: false,
+                versioned,
                 sends_old: w.sends_old(node),
                 out: w.edge::<K, Change<W>>(node, 0)?,
                 from: PhantomData,

@@ -2,12 +2,12 @@
 use super::builder::StreamsBuilder;
 use super::consumed::Consumed;
 use super::kstream::KStream;
-use super::ktable::{KTable, made_table, table_store};
+use super::ktable::{KTable, made_table, table_rows, table_store};
 use super::options::Materialized;
 use super::repartition::add_repartition;
 use crate::codec::{Codec, Opt, Read, Side};
 use crate::node::ops::{SourceNode, StreamToTable, TableSource};
-use crate::node::{TableOut, TopicName, Wiring, make_key_value};
+use crate::node::{TableOut, TopicName, Wiring};
 use crate::topology::{Graph, LateStore, NewNode, Port, SourceTemplate};
 use std::sync::Arc;
 
@@ -70,7 +70,8 @@ impl StreamsBuilder {
     ) -> KTable<K, V> {
         let mut graph = self.shelf.borrow_mut();
         let given = materialized.name.take();
-        let is_named = given.is_some();
+        let is_versioned = materialized.history.is_some();
+        let is_kept = given.is_some() || is_versioned;
         let store_name = given.unwrap_or_else(|| graph.names.store(&format!("{topic}-")));
         let source = graph.names.processor("KSTREAM-SOURCE-");
         let source = consumed.name.as_ref().map_or(source, |name| format!("{name}-source"));
@@ -91,9 +92,10 @@ impl StreamsBuilder {
             }),
         };
         let node = graph.add(new);
-        let spec = table_store(store_name, materialized);
-        graph.add_source_table(node, Some(at.0), &late, (spec, make_key_value(consumed.value.clone())));
-        if is_named {
+        let rows = table_rows(&materialized, &consumed.value);
+        graph.add_source_table(node, Some(at.0), &late, (table_store(store_name, materialized), rows));
+        graph.set_versioned(node, is_versioned);
+        if is_kept {
             graph.keep_table(node);
         }
         drop(graph);
@@ -154,7 +156,8 @@ impl<K: Codec, V: Codec> KStream<K, V> {
         let mut graph = self.shelf.borrow_mut();
         let name = graph.names.processor("KSTREAM-TOTABLE-");
         let given = materialized.name.take();
-        let is_named = given.is_some();
+        let is_versioned = materialized.history.is_some();
+        let is_kept = given.is_some() || is_versioned;
         let store_name = given.unwrap_or_else(|| graph.names.store("KSTREAM-TOTABLE-"));
         let parent = if self.key_changed {
             add_repartition(&mut graph, self.at, &name, &self.key, &self.value)
@@ -176,9 +179,10 @@ impl<K: Codec, V: Codec> KStream<K, V> {
             }),
         };
         let node = graph.add(new);
-        let spec = table_store(store_name, materialized);
-        graph.add_source_table(node, None, &late, (spec, make_key_value(self.value.clone())));
-        if is_named {
+        let rows = table_rows(&materialized, &self.value);
+        graph.add_source_table(node, None, &late, (table_store(store_name, materialized), rows));
+        graph.set_versioned(node, is_versioned);
+        if is_kept {
             graph.keep_table(node);
         }
         drop(graph);

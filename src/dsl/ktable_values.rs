@@ -121,12 +121,13 @@ impl<K: Codec, V: Codec> KTable<K, V> {
             Arc::new(move |w| Ok(Rc::new(FilterGetter { keep, f: Arc::clone(&f), parent: parent(w)? })))
         };
         let key = self.key.clone();
+        let versioned = self.shelf.borrow().is_versioned(self.at.0);
         let wants_old = self.shelf.borrow_mut().want_old(self.at.0, false);
         let table = self.computed("KTABLE-FILTER-", materialized, self.value.clone(), getter, |store| {
             Box::new(move |w, id| {
                 let out = TableOut::wire(w, id, &key, store)?;
                 let cached = out.is_cached();
-                let node = TableFilter { keep, f: Arc::clone(&f), versioned: false, out };
+                let node = TableFilter { keep, f: Arc::clone(&f), versioned, out };
                 Ok(made_table::<K, Change<V>, _>(w, id, node, cached))
             })
         });
@@ -249,12 +250,16 @@ impl<K: Codec, V: Codec> KTable<K, V> {
         make: impl FnOnce(Option<StoreId>) -> Make,
     ) -> KTable<K, W> {
         let mut graph = self.shelf.borrow_mut();
+        let versioned = materialized.as_ref().map(|materialized| materialized.history.is_some());
         let store = named_store(&mut graph, prefix, materialized, &value);
         let name = graph.names.processor(prefix);
         let stores: Vec<StoreId> = store.into_iter().collect();
         let make = make(store);
         let node = graph.add(NewNode { name, parents: &[self.at], outputs: 1, stores: &stores, named_by: None, make });
         graph.add_table(node, TableKind::Computed { parent: self.at.0, store });
+        if let Some(versioned) = versioned {
+            graph.set_versioned(node, versioned);
+        }
         let getter = match store {
             Some(store) => stored_getter(self.key.clone(), move || Some(store)),
             None => getter,

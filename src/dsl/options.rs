@@ -1,5 +1,6 @@
 //! Optional parts of an operator: names, caching, partitions.
 use crate::store::kind::StoreKind;
+use crate::topology::{BuildError, Graph};
 use std::time::Duration;
 
 /// The name of a grouping: it names the repartition topic, and the node that selects the key.
@@ -84,6 +85,9 @@ impl Repartitioned {
     }
 }
 
+/// What has no versioned store.
+pub(super) const STREAMS: &str = "the aggregation of a stream";
+
 /// How a table's store is kept. By default it has a generated name, is cached and has a changelog.
 ///
 /// ```
@@ -107,6 +111,8 @@ pub struct Materialized {
     /// `None`: the operator's own.
     pub(crate) retention: Option<Duration>,
     pub(crate) in_memory: bool,
+    /// How far back a versioned store knows; `None`: it is not versioned.
+    pub(crate) history: Option<Duration>,
 }
 
 impl Default for Materialized {
@@ -118,7 +124,8 @@ impl Default for Materialized {
 impl Materialized {
     /// A store with a generated name.
     pub fn new() -> Self {
-        Self { name: None, cached: true, logged: true, topic_configs: Vec::new(), retention: None, in_memory: false }
+        let (topic_configs, retention, history) = (Vec::new(), None, None);
+        Self { name: None, cached: true, logged: true, topic_configs, retention, in_memory: false, history }
     }
 
     /// A store of this name, which names its changelog too: `<application id>-<name>-changelog`.
@@ -154,6 +161,38 @@ impl Materialized {
     pub fn in_memory(mut self) -> Self {
         self.in_memory = true;
         self
+    }
+
+    /// A versioned store: it knows what each key was as far back as `history` before the highest time it has seen, so a
+    /// stream is joined with what the table had at the record's time. An update out of order goes where it belongs in
+    /// time; one that is older than the history is dropped and counted. It is never cached.
+    ///
+    /// For tables; of a stream's aggregation and of windows it is refused. In Java:
+    /// `Materialized.as(Stores.persistentVersionedKeyValueStore(name, history))`.
+    ///
+    /// ```
+    /// use plimsoll::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// let week = Materialized::named("prices").versioned(Duration::from_secs(7 * 24 * 3600));
+    /// let prices = builder.table_with("prices", Consumed::with(Utf8, I64), week);
+    /// let orders = builder.stream("orders", Consumed::with(Utf8, I64));
+    /// // Each order at the price of its time.
+    /// orders.join_table(&prices, I64, |amount, price| amount * price).to("totals");
+    /// # builder.build().unwrap();
+    /// ```
+    #[must_use]
+    pub fn versioned(mut self, history: Duration) -> Self {
+        self.history = Some(history);
+        self
+    }
+
+    /// Refuses a versioned store where there is none.
+    pub(crate) fn check_unversioned(&self, graph: &mut Graph, what: &'static str) {
+        if self.history.is_some() {
+            graph.refuse(BuildError::Versioned { what });
+        }
     }
 
     /// The store's kind: this one, with rows where these options want them.

@@ -58,7 +58,8 @@ impl Joined {
     /// use std::time::Duration;
     ///
     /// let builder = StreamsBuilder::new();
-    /// let prices = builder.table("prices", Consumed::with(Utf8, I64));
+    /// let day = Materialized::named("prices").versioned(Duration::from_secs(24 * 3600));
+    /// let prices = builder.table_with("prices", Consumed::with(Utf8, I64), day);
     /// let orders = builder.stream("orders", Consumed::with(Utf8, I64));
     /// let patient = Joined::named("priced").grace(Duration::from_secs(10));
     /// orders.join_table_with(&prices, I64, patient, |amount, price| amount * price).to("totals");
@@ -208,6 +209,9 @@ impl<K: Codec, V: Codec> KStream<K, V> {
         }
         let prefix = if left { "KSTREAM-LEFTJOIN-" } else { "KSTREAM-JOIN-" };
         let name = graph.names.given_or(joined.name.as_deref(), prefix);
+        if joined.grace.is_some() && !graph.knows_past(table.at.0) {
+            graph.refuse(BuildError::GraceNotVersioned { name: name.clone() });
+        }
         let mut stores = graph.table_stores(table.at.0);
         let getter = Arc::clone(&table.getter);
         let join = move |w: &mut Wiring<'_>, node| {

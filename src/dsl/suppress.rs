@@ -185,6 +185,9 @@ impl<K: Codec, V: Codec> KTable<K, V> {
             graph.refuse(BuildError::NotWindowed { name: node_name.clone() });
             0
         });
+        if graph.is_versioned(self.at.0) {
+            graph.refuse(BuildError::Versioned { what: "a table whose updates are suppressed" });
+        }
         graph.want_old(self.at.0, true);
         let Bounds { max_records, max_bytes, emits_early, logged, topic_configs } = bounds;
         // Its changelog is written with the commit.
@@ -202,6 +205,7 @@ impl<K: Codec, V: Codec> KTable<K, V> {
         let new = NewNode { name: node_name, parents: &[self.at], outputs: 1, stores: &stores, named_by: None, make };
         let node = graph.add(new);
         graph.add_table(node, TableKind::Computed { parent: self.at.0, store: None });
+        graph.set_versioned(node, false);
         drop(graph);
         let parent = Arc::clone(&self.getter);
         let getter: MakeGetter<K, V> = Arc::new(move |w| {

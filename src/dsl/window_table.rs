@@ -1,7 +1,7 @@
 //! What all windowed tables need: their store, their node, their place in the graph.
 use super::grouped::KGroupedStream;
 use super::ktable::KTable;
-use super::options::Materialized;
+use super::options::{Materialized, STREAMS};
 use super::windows::{SlidingWindows, TimeWindows, UnlimitedWindows};
 use crate::base::id::{NodeId, StoreId};
 use crate::codec::{Codec, WindowForm, Windowed};
@@ -205,6 +205,7 @@ pub(crate) fn add_window_table<K: Codec, V: Codec, A: Codec>(
     };
     let parent = grouped.partitioned(&store_name);
     let mut graph = shelf.borrow_mut();
+    materialized.check_unversioned(&mut graph, STREAMS);
     let plan = frame.plan(&mut graph, &store_name, &materialized, emit);
     let store = add_window_store(&mut graph, store_name, &materialized, &value, &plan, cacheable);
     let key = grouped.stream.key.clone();

@@ -9,6 +9,7 @@ mod cx;
 mod edge;
 mod fault;
 mod func;
+mod history;
 #[allow(dead_code)] // for the operators to come
 mod keyvalue;
 pub(crate) mod ops;
@@ -27,6 +28,7 @@ pub(crate) use cx::{Cx, Port};
 pub(crate) use edge::{Drain, Edge, Node, Source};
 pub(crate) use fault::{Fault, FaultCell, Flow, Parked, Spot};
 pub use func::{BoxError, Fn1, Fn2, Fn3};
+pub(crate) use history::make_history;
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
 #[allow(unused_imports)] // for the operators to come
 pub(crate) use keyvalue::{

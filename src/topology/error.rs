@@ -91,6 +91,18 @@ pub enum BuildError {
         /// The node's name.
         name: String,
     },
+    /// A join is to wait for a table that does not know its past.
+    #[error("the join \"{name}\" has a grace period, but its table is not versioned; make it with Materialized::versioned")]
+    GraceNotVersioned {
+        /// The name of the join's node.
+        name: String,
+    },
+    /// Something that cannot be versioned.
+    #[error("{what} cannot be versioned; keep it in another store")]
+    Versioned {
+        /// What was to be.
+        what: &'static str,
+    },
     /// A windowed store that would forget windows which records may still change.
     #[error("the store \"{store}\" keeps windows for {retention_ms} ms; it needs at least {needed_ms} ms")]
     Retention {

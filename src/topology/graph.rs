@@ -39,6 +39,8 @@ pub(crate) struct Graph {
     pub(super) join_repartitions: Vec<(Port, Port)>,
     /// Nodes of windowed tables, and how long after its end a window may change, milliseconds.
     graces: Vec<(NodeId, i64)>,
+    /// Nodes of tables of which it is known whether they are versioned.
+    pub(super) versioned: Vec<(NodeId, bool)>,
     pub(super) error: Option<BuildError>,
 }
 

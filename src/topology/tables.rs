@@ -68,6 +68,37 @@ impl Graph {
         self.add_table(node, TableKind::Source { store: Arc::clone(store), add: Some(add), topic });
     }
 
+    /// Says whether a table's updates are those of a versioned one; if nobody does, a computed table is as the one it is
+    /// computed from.
+    pub(crate) fn set_versioned(&mut self, node: NodeId, yes: bool) {
+        self.versioned.push((node, yes));
+    }
+
+    /// Whether a table's updates say where they are in time: those below treat out-of-order ones differently then.
+    pub(crate) fn is_versioned(&self, node: NodeId) -> bool {
+        match (self.known_versioned(node), self.tables.0.get(&node.0)) {
+            (Some(known), _) => known,
+            (None, Some(TableKind::Computed { parent, .. })) => self.is_versioned(*parent),
+            _ => false,
+        }
+    }
+
+    fn known_versioned(&self, node: NodeId) -> Option<bool> {
+        self.versioned.iter().find(|(of, _)| *of == node).map(|(_, known)| *known)
+    }
+
+    /// Whether a table can be asked what it had at a time. Kafka Streams refuses also what only says that it cannot.
+    pub(crate) fn knows_past(&self, node: NodeId) -> bool {
+        self.known_versioned(node) != Some(false) && self.is_looked_up_in_versions(node)
+    }
+
+    fn is_looked_up_in_versions(&self, node: NodeId) -> bool {
+        match self.tables.0.get(&node.0) {
+            Some(TableKind::Computed { parent, store: None }) => self.is_looked_up_in_versions(*parent),
+            _ => self.known_versioned(node) == Some(true),
+        }
+    }
+
     /// Makes a source table kept.
     pub(crate) fn keep_table(&mut self, node: NodeId) {
         let Some(TableKind::Source { store, add, topic }) = self.tables.0.get_mut(&node.0) else { return };

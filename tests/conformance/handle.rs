@@ -172,6 +172,9 @@ impl<'v> Node<'v> {
     pub fn materialized(self) -> Materialized {
         let named = self.text("store").map_or_else(Materialized::new, Materialized::named);
         let mut store = named.caching(self.flag("cache").unwrap_or(true)).logging(self.flag("logging").unwrap_or(true));
+        if let Some(history) = self.duration("history") {
+            store = store.versioned(history);
+        }
         if let Some(retention) = self.duration("retention") {
             store = store.retention(retention);
         }
