@@ -204,7 +204,7 @@ impl<K: Codec, V: Codec> KTable<K, V> {
         let stores = [store];
         let new = NewNode { name: node_name, parents: &[self.at], outputs: 1, stores: &stores, named_by: None, make };
         let node = graph.add(new);
-        graph.add_table(node, TableKind::Computed { parent: self.at.0, store: None });
+        graph.add_table(node, TableKind::Suppressed { parent: self.at.0, buffer: store });
         graph.set_versioned(node, false);
         drop(graph);
         let parent = Arc::clone(&self.getter);

@@ -92,7 +92,9 @@ pub enum BuildError {
         name: String,
     },
     /// A join is to wait for a table that does not know its past.
-    #[error("the join \"{name}\" has a grace period, but its table is not versioned; make it with Materialized::versioned")]
+    #[error(
+        "the join \"{name}\" has a grace period, but its table is not versioned; make it with Materialized::versioned"
+    )]
     GraceNotVersioned {
         /// The name of the join's node.
         name: String,

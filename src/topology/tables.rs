@@ -37,6 +37,12 @@ pub(crate) enum TableKind {
         parent: NodeId,
         store: Option<StoreId>,
     },
+    /// Another table whose updates wait in a buffer.
+    Suppressed {
+        /// The node that makes the other.
+        parent: NodeId,
+        buffer: StoreId,
+    },
     /// From two tables, kept if the user said so.
     Joined {
         /// The nodes that make the joined tables.
@@ -68,13 +74,12 @@ impl Graph {
         self.add_table(node, TableKind::Source { store: Arc::clone(store), add: Some(add), topic });
     }
 
-    /// Says whether a table's updates are those of a versioned one; if nobody does, a computed table is as the one it is
-    /// computed from.
+    /// Says whether a table is versioned; if nobody does, a computed one is as the one that it is computed from.
     pub(crate) fn set_versioned(&mut self, node: NodeId, yes: bool) {
         self.versioned.push((node, yes));
     }
 
-    /// Whether a table's updates say where they are in time: those below treat out-of-order ones differently then.
+    /// Whether a table's updates say where they are in time: those below treat late ones differently then.
     pub(crate) fn is_versioned(&self, node: NodeId) -> bool {
         match (self.known_versioned(node), self.tables.0.get(&node.0)) {
             (Some(known), _) => known,
@@ -119,6 +124,7 @@ impl Graph {
             TableKind::Source { store, .. } => store.get().copied()?,
             TableKind::Stored(store) | TableKind::Merged { store, .. } => *store,
             TableKind::Computed { store, .. } | TableKind::Joined { store, .. } => (*store)?,
+            TableKind::Suppressed { .. } => return None,
         };
         Some((id, self.stores.get(id.index())?.0.name.clone()))
     }
@@ -135,6 +141,11 @@ impl Graph {
             Some(TableKind::Computed { parent, store: None }) => {
                 let parent = *parent;
                 self.table_stores(parent)
+            }
+            Some(TableKind::Suppressed { parent, buffer }) => {
+                let (parent, mut stores) = (*parent, vec![*buffer]);
+                stores.extend(self.table_stores(parent));
+                stores
             }
             Some(TableKind::Joined { tables, store: None, .. }) => {
                 let tables = *tables;
@@ -163,7 +174,7 @@ impl Graph {
         match self.tables.0.get(&node.0) {
             Some(TableKind::Source { add: Some(_), .. }) if !force => return false,
             Some(TableKind::Source { .. }) => self.keep_table(node),
-            Some(TableKind::Computed { parent, store: None }) => {
+            Some(TableKind::Computed { parent, store: None } | TableKind::Suppressed { parent, .. }) => {
                 let parent = *parent;
                 if !self.want_old(parent, force) {
                     return false;
