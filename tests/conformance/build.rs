@@ -54,6 +54,7 @@ impl Building {
         match op {
             "stream" => streams::source(self, node),
             "table" | "versioned_table" => tables::source(self, node),
+            "global_table" => tables::global(self, node),
             "to_table" => tables::to_table(self, node),
             "filter" | "filter_not" | "map_values" | "group_by" if on_table => tables::operator(self, node),
             "filter" | "filter_not" | "map_values" | "select_key" | "flat_map_values" | "flat_map" | "peek" | "map"

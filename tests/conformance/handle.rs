@@ -29,6 +29,7 @@ pub enum Handle {
     Grouped(KGroupedStream<Any, Any>),
     Table(KTable<Any, Any>),
     Counts(KTable<Any, I64>),
+    Global(plimsoll::GlobalKTable<Any, Any>),
     GroupedTable(KGroupedTable<Any, Any>),
     Time(windows::Time),
     Sliding(windows::Sliding),

@@ -19,6 +19,7 @@ pub fn operator(building: &Building, node: Node<'_>) -> Made {
         (Handle::WindowedCounts(left), Handle::WindowedCounts(right)) => tables(left, right, node),
         (Handle::Stream(left), Handle::Table(right)) => stream_table(left, right, node),
         (Handle::Stream(left), Handle::Counts(right)) => stream_table(left, right, node),
+        (Handle::Stream(left), Handle::Global(right)) => stream_global(left, right, node),
         (Handle::Stream(left), Handle::Stream(right)) => streams(left, right, node),
         _ => Err(Stop::Refused("join".to_owned())),
     }
@@ -58,6 +59,17 @@ fn stream_table<R: Value>(left: &KStream<Any, Any>, right: &KTable<Any, R>, node
         "join" => left.join_table_with(right, TEXT, joined, inner),
         "left_join" => left.left_join_table_with(right, TEXT, joined, leftmost),
         _ => return Err(Stop::Refused("outer join with a table".to_owned())),
+    }))
+}
+
+fn stream_global(left: &KStream<Any, Any>, right: &plimsoll::GlobalKTable<Any, Any>, node: Node<'_>) -> Made {
+    let key = key_function(node.function())?;
+    Ok(Handle::Stream(match node.op() {
+        "join" => left.join_global_table(right, TEXT, key, |l: &Datum, r: &Datum| join(l, r)),
+        "left_join" => {
+            left.left_join_global_table(right, TEXT, key, |l: &Datum, r: Option<&Datum>| join(l, &optional::<Any>(r)))
+        }
+        _ => return Err(Stop::Refused("outer join with a global table".to_owned())),
     }))
 }
 

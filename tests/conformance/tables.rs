@@ -14,6 +14,11 @@ pub fn source(building: &Building, node: Node<'_>) -> Made {
     }))
 }
 
+pub fn global(building: &Building, node: Node<'_>) -> Made {
+    let (topic, how) = (node.text("topic").unwrap_or_default(), streams::consumed(node)?);
+    Ok(Handle::Global(building.builder.global_table(topic, how)))
+}
+
 pub fn to_table(building: &Building, node: Node<'_>) -> Made {
     let of = building.handle(node, "of")?;
     Ok(each_stream!(&of, stream => Key::table(stream.to_table(node.materialized()))))
