@@ -138,8 +138,7 @@ impl<K: Codec, V: Codec> KStream<K, V> {
     /// As [`join_global_table`](Self::join_global_table), or with nothing if there is no row.
     ///
     /// # Null
-    /// A record whose value is null is skipped and counted, and so is one of which a null key is made, unless its own
-    /// key is null: that is joined with nothing.
+    /// A record whose value is null is skipped and counted. One of which a null key is made is joined with nothing.
     /// # Late
     /// As [`join_global_table`](Self::join_global_table).
     /// # Stores

@@ -56,11 +56,6 @@ impl Retention {
         (time.max(0) / self.segment_ms.max(1)).unsigned_abs()
     }
 
-    /// The lowest time that is still there.
-    pub(crate) fn oldest(&self, stream_time: i64) -> i64 {
-        stream_time.saturating_sub(self.ms).saturating_add(1)
-    }
-
     /// The first segment that is kept. Moves in steps of Kafka's segments, so that deleting is seldom.
     pub(crate) fn first_kept(&self, stream_time: i64) -> u64 {
         let step = Self::new(self.ms).segment_ms;
@@ -163,6 +158,14 @@ impl StoreKind {
         }
     }
 
+    /// The lowest time of a row that is still there. Kafka Streams' window stores on disk whose rows lie by time keep
+    /// a millisecond more.
+    pub(crate) fn oldest(&self, stream_time: i64) -> i64 {
+        let Some(retention) = self.retention() else { return i64::MIN };
+        let keeps_more = retention.segment_ms == 1 && !self.in_memory && matches!(self.rows, Rows::Window(_));
+        stream_time.saturating_sub(retention.ms).saturating_add(i64::from(!keeps_more))
+    }
+
     /// How far back a key's past is known, milliseconds.
     pub(crate) fn history(&self) -> Option<i64> {
         match self.rows {
@@ -261,7 +264,9 @@ mod tests {
         assert_eq!(Retention::new(1_000).segment_ms, 60_000);
         assert_eq!(Retention::new(300_000).segment_ms, 150_000);
         assert_eq!(Retention::new(300_000).segment(449_999), 2);
-        assert_eq!(Retention::new(300_000).oldest(300_005), 6);
+        let kind = StoreKind::window(300_000);
+        assert_eq!((kind.oldest(300_005), kind.by_time().oldest(300_005), kind.in_memory().oldest(300_005)), (6, 5, 6));
+        assert_eq!(StoreKind::session(300_000).by_time().oldest(300_005), 6);
         assert_eq!((Retention::new(1_000).first_kept(60_999), Retention::new(1_000).first_kept(61_000)), (0, 1));
     }
 }

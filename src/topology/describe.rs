@@ -131,8 +131,12 @@ impl<'a> Family<'a> {
                 writeln!(text, "    Source: {} (topics: [{}])\n      --> {children}", node.name, topics.join(", "))
             }
             NodeKind::Processor => {
-                let stores: Vec<&str> =
-                    node.stores.iter().filter_map(|id| topology.store(*id)).map(|s| s.name.as_str()).collect();
+                let mut stores: Vec<&str> = Vec::new();
+                for store in node.stores.iter().filter_map(|id| topology.store(*id)) {
+                    if !stores.contains(&store.name.as_str()) {
+                        stores.push(&store.name);
+                    }
+                }
                 let stores: Vec<&str> =
                     hash_set_order(&stores).iter().filter_map(|at| stores.get(*at).copied()).collect();
                 let stores = stores.join(", ");

@@ -29,10 +29,13 @@ impl Graph {
             if parents.len() != 1 {
                 continue;
             }
+            // The repartition above keeps null keys for a left or outer join all the same.
+            let wants_null_keys = self.node(join.join_this).is_some_and(|draft| draft.mark.wants_null_keys);
             for node in [join.other_window, join.join_this, join.join_other] {
                 self.take_out(node);
             }
             if let Some(draft) = self.node_mut(join.merge) {
+                draft.mark.wants_null_keys = wants_null_keys;
                 draft.make = join.self_join;
                 draft.parents = vec![super::draft::Port(join.this_window, 0)];
             }

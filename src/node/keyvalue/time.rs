@@ -63,8 +63,10 @@ impl<V: Codec> KeyValue<V> {
 
     /// The lowest time of a row that a reader of the store sees.
     pub(super) fn oldest(&self, fault: &FaultCell, partition: u32) -> Result<i64, Fault> {
-        let Some(retention) = self.kind.retention() else { return Ok(i64::MIN) };
-        Ok(retention.oldest(self.observed(fault, partition)?))
+        if self.kind.retention().is_none() {
+            return Ok(i64::MIN);
+        }
+        Ok(self.kind.oldest(self.observed(fault, partition)?))
     }
 
     /// Whether the row of this key is older than the retention.

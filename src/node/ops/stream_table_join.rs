@@ -31,7 +31,7 @@ impl<K: Codec, V: Codec, R: Schema, W: Schema, J: Joiner<V, R, W>> StreamTableJo
 
     /// Whether a record takes part; if not, it is counted.
     pub(crate) fn takes(&self, cx: &Cx<'_>, r: &Record<'_, K, V>) -> bool {
-        takes(self.left, K::is_null(r.key), K::is_null(r.key), V::is_null(r.value), self.node, cx)
+        takes(self.left, K::is_null(r.key), V::is_null(r.value), self.node, cx)
     }
 }
 
@@ -41,8 +41,8 @@ impl<K: Codec, V: Codec, R: Schema, W: Schema, J: Joiner<V, R, W>> Node<K, V> fo
     }
 }
 
-fn takes(left: bool, no_key: bool, no_mapped: bool, no_value: bool, node: NodeId, cx: &Cx<'_>) -> bool {
-    let takes = !no_value && (!no_mapped || (left && no_key));
+fn takes(left: bool, no_key: bool, no_value: bool, node: NodeId, cx: &Cx<'_>) -> bool {
+    let takes = !no_value && (left || !no_key);
     if !takes {
         cx.port.dropped(node);
     }
@@ -81,7 +81,7 @@ where
         let mapped = (self.mapper)(r.key, r.value);
         let key = G::lend(&mapped);
         let no_mapped = G::is_null(key);
-        if !takes(self.left, K::is_null(r.key), no_mapped, V::is_null(r.value), self.node, cx) {
+        if !takes(self.left, no_mapped, V::is_null(r.value), self.node, cx) {
             return Ok(());
         }
         if no_mapped {

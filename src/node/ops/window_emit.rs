@@ -143,10 +143,10 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
 
     /// Sends down the windows whose start (of sessions: end) is in this range, both ends included.
     pub(crate) fn emit(&self, cx: &Cx<'_>, from: i64, to: i64) -> Flow {
-        if self.plan.form == WindowForm::Session {
-            return self.emit_sessions(cx, [from, to]);
-        }
         let times = [self.emitted_from(cx, from)?, to];
+        if self.plan.form == WindowForm::Session {
+            return self.emit_sessions(cx, times);
+        }
         self.closed_rows(cx, times, &mut |row, value, timestamp| {
             let (key, start, end) = self.window(cx, row)?;
             self.down(cx, key, (start, end), Delta { new: Some(A::shorten(value)), old: None }, timestamp)?;

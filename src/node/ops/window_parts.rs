@@ -178,17 +178,13 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
     }
 
     /// The first time of a row that Kafka Streams' stores for emission show: older ones have expired. Its cache does
-    /// not look.
+    /// not look, nor does its session store on disk.
     pub(super) fn emitted_from(&self, cx: &Cx<'_>, from: i64) -> Result<i64, Fault> {
-        match self.plan.kind.rows {
-            Rows::Window(retention) if !self.store.is_cached() => {
-                let observed = self.store.observed(cx.fault, cx.task.partition)?;
-                // In memory a row is gone a millisecond earlier.
-                let gone = i64::from(self.plan.kind.in_memory);
-                Ok(from.max(observed.saturating_sub(retention.ms).saturating_add(gone)))
-            }
-            _ => Ok(from),
+        let looks = self.plan.kind.in_memory || matches!(self.plan.kind.rows, Rows::Window(_));
+        if !looks || self.store.is_cached() {
+            return Ok(from);
         }
+        Ok(from.max(self.plan.kind.oldest(self.store.observed(cx.fault, cx.task.partition)?)))
     }
 
     /// Visits the windows of a key that start in `times` (both ends included), or the sessions that end at the first
