@@ -5,7 +5,7 @@ use super::options::{Materialized, STREAMS};
 use super::repartition::add_repartition;
 use crate::base::id::StoreId;
 use crate::codec::{Change, Codec, I64, Scratch};
-use crate::node::ops::{Aggregate, Fold, FromInit, Reduce};
+use crate::node::ops::{Aggregate, FromInit, Reduce, WindowFold};
 use crate::node::{Drain, Fn2, Fn3, KeyValue, Make, Node, make_store};
 use crate::store::kind::Layout;
 use crate::topology::{NewNode, Port, StoreSpec};
@@ -169,7 +169,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
         prefix: &str,
         value: A,
         mut materialized: Materialized,
-        fold: impl Fold<K, V, A> + Clone + Send + Sync + 'static,
+        fold: impl WindowFold<K, V, A> + Clone + Send + Sync + 'static,
     ) -> KTable<K, A> {
         let shelf = &self.stream.shelf;
         let kind = materialized.place(Layout::Timestamped);
@@ -203,7 +203,7 @@ pub(super) fn count_one<K: Codec, V: Codec>(_key: K::View<'_>, _value: V::View<'
 }
 
 /// The closure that makes an aggregate's node.
-pub(super) fn make_aggregate<K: Codec, V: Codec, A: Codec, F: Fold<K, V, A> + Clone + Send + Sync + 'static>(
+pub(super) fn make_aggregate<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A> + Clone + Send + Sync + 'static>(
     key: K,
     fold: F,
     store: StoreId,
@@ -214,6 +214,7 @@ pub(super) fn make_aggregate<K: Codec, V: Codec, A: Codec, F: Fold<K, V, A> + Cl
             key: key.clone(),
             fold: fold.clone(),
             store: w.store::<Rc<KeyValue<A>>>(store)?,
+            sends_old: w.sends_old(id),
             scratch: RefCell::new(Scratch::with_limit(w.settings().record_bytes)),
             out: w.edge::<K, Change<A>>(id, 0)?,
             from: PhantomData,

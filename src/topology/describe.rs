@@ -5,6 +5,7 @@
 //! So both collections are imitated here. Cold code.
 use super::spec::{NodeKind, NodeSpec};
 use super::topology::Topology;
+use super::tree_set::TreeSet;
 use std::fmt::Write as _;
 
 /// The text of the whole topology.
@@ -155,47 +156,6 @@ impl<'a> Family<'a> {
                 writeln!(text, "    Sink: {} ({goes})\n      <-- {parents}", node.name)
             }
         };
-    }
-}
-
-/// Java's `TreeSet` where the order of what is in it changes after insertion: a new element goes where the comparisons
-/// on the way down lead it. A red-black tree has the shape of a balanced one up to a few elements, which is what nodes
-/// have.
-#[derive(Default)]
-struct TreeSet {
-    /// In order.
-    elements: Vec<usize>,
-    /// The first that was inserted: the root while there are two.
-    first: Option<usize>,
-}
-
-impl TreeSet {
-    fn insert(&mut self, new: usize, before: impl Fn(usize, usize) -> bool) {
-        if self.elements.contains(&new) {
-            return;
-        }
-        self.first.get_or_insert(new);
-        let (mut low, mut high) = (0, self.elements.len());
-        while low < high {
-            let root = if high - low == 2 && self.elements.len() == 2 {
-                self.root_of_two()
-            } else {
-                usize::midpoint(low, high - 1)
-            };
-            match self.elements.get(root) {
-                Some(at) if before(new, *at) => high = root,
-                _ => low = root + 1,
-            }
-        }
-        self.elements.insert(low, new);
-    }
-
-    fn root_of_two(&self) -> usize {
-        self.elements.iter().position(|at| Some(*at) == self.first).unwrap_or(0)
-    }
-
-    fn in_order(&self) -> Vec<usize> {
-        self.elements.clone()
     }
 }
 

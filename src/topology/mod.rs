@@ -19,6 +19,7 @@ mod tables;
 mod timestamp;
 #[allow(clippy::module_inception)] // one noun a file; the room has the same one
 mod topology;
+mod tree_set;
 
 pub use crate::node::TopicName;
 pub(crate) use draft::{NewNode, Port};

@@ -1,4 +1,5 @@
 //! `aggregate`, `reduce` and `count`: a table's value changed in place by each record of its key.
+use super::window_fold::WindowFold;
 use crate::base::id::NodeId;
 use crate::codec::{Change, Codec, Delta, Schema, Scratch, Side};
 use crate::node::{Cx, Drain, Edge, Entry, Fault, Flow, Fn3, KeyValue, Node, Parked, Record};
@@ -42,24 +43,32 @@ pub(crate) struct Aggregate<K, V, A: Codec, F> {
     pub(crate) key: K,
     pub(crate) fold: F,
     pub(crate) store: Rc<KeyValue<A>>,
+    /// Whether something below needs old values.
+    pub(crate) sends_old: bool,
     pub(crate) scratch: RefCell<Scratch>,
     pub(crate) out: Edge<K, Change<A>>,
     pub(crate) from: PhantomData<V>,
 }
 
-impl<K: Codec, V: Codec, A: Codec, F: Fold<K, V, A>> Node<K, V> for Aggregate<K, V, A, F> {
+impl<K: Codec, V: Codec, A: Codec, F: WindowFold<K, V, A>> Node<K, V> for Aggregate<K, V, A, F> {
     fn process<'a>(&self, cx: &Cx<'a>, r: &Record<'a, K, V>) -> Flow {
         if K::is_null(r.key) || V::is_null(r.value) {
             cx.port.dropped(self.node);
             return Ok(());
         }
         let slot = self.slot(cx, r.key)?;
-        self.store.change(cx, slot, r.timestamp, |aggregate| self.fold.fold(r.key, r.value, aggregate));
+        let mut is_new = false;
+        self.store.change(cx, slot, r.timestamp, |aggregate| {
+            is_new = aggregate.is_none();
+            self.fold.fold(r.key, r.value, aggregate);
+        });
         if !self.store.is_cached() {
             self.store.take(slot);
-            self.forward(cx, slot)?;
+            // Uncached, Kafka Streams tells what is below that a new key had the fold's first value.
+            let first = if is_new && self.sends_old { self.fold.begin() } else { None };
+            self.forward(cx, slot, first.as_ref())?;
         }
-        self.store.keep_limit(cx, 0, &|slot| self.forward(cx, slot))
+        self.store.keep_limit(cx, 0, &|slot| self.forward(cx, slot, None))
     }
 
     fn warm(&self, partition: u32, key: &[u8]) {
@@ -83,16 +92,20 @@ impl<K: Codec, V, A: Codec, F> Aggregate<K, V, A, F> {
         scratch.extend(&cx.task.partition.to_be_bytes());
         self.key.encode(key, &mut scratch);
         scratch.check().map_err(|full| cx.fault.park(Fault::TooLarge, Parked::TooLarge { node: self.node, full }))?;
-        self.store.slot(cx, scratch.bytes(), &|slot| self.forward(cx, slot))
+        self.store.slot(cx, scratch.bytes(), &|slot| self.forward(cx, slot, None))
     }
 
-    fn forward(&self, cx: &Cx<'_>, slot: u32) -> Flow {
+    fn forward(&self, cx: &Cx<'_>, slot: u32, first: Option<&A::Owned>) -> Flow {
         self.store.forward(cx, slot, |cx, entry: &Entry<'_, A>| {
             let key = self.key.decode(entry.key).map_err(|error| {
                 let store = self.store.store_id();
                 cx.fault.park(Fault::Store, Parked::Stored { store, side: Side::Key, error })
             })?;
-            let value = Delta { new: entry.new, old: entry.old };
+            let old = match entry.old {
+                Some(old) => Some(A::shorten(old)),
+                None => first.map(|first| A::shorten(A::view(first))),
+            };
+            let value = Delta { new: entry.new.map(A::shorten), old };
             self.out.send(
                 cx,
                 &Record { key: K::lend(&key), value: Change::<A>::shorten(value), timestamp: entry.timestamp },
@@ -104,7 +117,7 @@ impl<K: Codec, V, A: Codec, F> Aggregate<K, V, A, F> {
 impl<K: Codec, V: Codec, A: Codec, F: Fold<K, V, A>> Drain for Aggregate<K, V, A, F> {
     fn drain_one(&self, cx: &Cx<'_>) -> Result<bool, Fault> {
         let Some(slot) = self.store.pop_dirty() else { return Ok(false) };
-        self.forward(cx, slot)?;
+        self.forward(cx, slot, None)?;
         Ok(true)
     }
 }

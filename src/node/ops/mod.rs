@@ -46,7 +46,7 @@ mod window_emit;
 mod window_fold;
 mod window_parts;
 
-pub(crate) use aggregate::{Aggregate, Fold, FromInit};
+pub(crate) use aggregate::{Aggregate, FromInit};
 pub(crate) use branch::{Branch, Predicate};
 pub(crate) use filter::Filter;
 pub(crate) use flat_map::FlatMap;

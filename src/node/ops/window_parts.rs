@@ -5,9 +5,11 @@
 use super::window_emit::{Closed, EmitRule};
 use crate::base::id::NodeId;
 use crate::codec::{Change, Codec, Delta, Schema, Scratch, Side, WindowForm, WindowKeyOut, Windowed};
-use crate::node::{Cx, Edge, Entry, Fault, Flow, KeyValue, Keys, Parked, PerTask, Record, Visit, Wiring, WiringError};
+use crate::node::{Cx, Edge, Entry, Fault, Flow, KeyValue, Keys, Parked, PerTask, Record, RecordContext, Visit};
+use crate::node::{Wiring, WiringError};
 use crate::store::backend::Order;
 use crate::store::kind::{Rows, StoreKind};
+use crate::wire::RawHeaders;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -114,7 +116,10 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
     pub(crate) fn settle(&self, cx: &Cx<'_>, slot: u32, first: Option<&A::Owned>) -> Flow {
         if !self.store.is_cached() {
             self.store.take(slot);
-            self.send(cx, slot, first)?;
+            // Kafka Streams sends sessions down without headers.
+            let headers = if self.plan.form == WindowForm::Session { RawHeaders::EMPTY } else { cx.source.headers };
+            let source = RecordContext { headers, ..cx.source };
+            self.send(&Cx { source, ..*cx }, slot, first)?;
         }
         self.store.keep_limit(cx, 0, &|slot| self.leave(cx, slot))
     }
@@ -135,7 +140,9 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
                 return Ok(());
             }
             let (key, start, end) = self.window(cx, entry.key)?;
-            let old = match entry.old {
+            // Uncached, it does not tell what a session that stays had before either.
+            let forgets = self.plan.form == WindowForm::Session && !self.store.is_cached() && entry.new.is_some();
+            let old = match entry.old.filter(|_| !forgets) {
                 Some(old) => Some(A::shorten(old)),
                 None => first.map(|first| A::shorten(A::view(first))),
             };
