@@ -116,10 +116,7 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
     pub(crate) fn settle(&self, cx: &Cx<'_>, slot: u32, first: Option<&A::Owned>) -> Flow {
         if !self.store.is_cached() {
             self.store.take(slot);
-            // Kafka Streams sends sessions down without headers.
-            let headers = if self.plan.form == WindowForm::Session { RawHeaders::EMPTY } else { cx.source.headers };
-            let source = RecordContext { headers, ..cx.source };
-            self.send(&Cx { source, ..*cx }, slot, first)?;
+            self.send(cx, slot, first)?;
         }
         self.store.keep_limit(cx, 0, &|slot| self.leave(cx, slot))
     }
@@ -140,9 +137,11 @@ impl<K: Codec, A: Codec> WindowParts<K, A> {
                 return Ok(());
             }
             let (key, start, end) = self.window(cx, entry.key)?;
-            // Uncached, it does not tell what a session that stays had before either.
-            let forgets = self.plan.form == WindowForm::Session && !self.store.is_cached() && entry.new.is_some();
-            let old = match entry.old.filter(|_| !forgets) {
+            // Uncached, Kafka Streams sends sessions down without headers, and without what one that stays had before.
+            let bare = self.plan.form == WindowForm::Session && !self.store.is_cached();
+            let headers = if bare { RawHeaders::EMPTY } else { cx.source.headers };
+            let cx = &Cx { source: RecordContext { headers, ..cx.source }, ..*cx };
+            let old = match entry.old.filter(|_| !bare || entry.new.is_none()) {
                 Some(old) => Some(A::shorten(old)),
                 None => first.map(|first| A::shorten(A::view(first))),
             };
