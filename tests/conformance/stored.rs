@@ -14,8 +14,6 @@ use std::io::{BufRead, BufReader, Write};
 const STORED: &[u8] = include_bytes!("../data/conformance.jsonl.gz");
 /// Scenarios that are stored, at least.
 const AT_LEAST: usize = 300;
-/// Whether all operations of the format are there: then nothing may be missing and nothing different.
-pub const COMPLETE: bool = false;
 /// Operations that the library does not have yet.
 const NOT_YET: &[&str] = &[];
 /// Stored scenarios that are still answered differently.
