@@ -157,8 +157,8 @@ fn read(file: &str) -> Vec<Value> {
     scenarios
 }
 
-/// The stored scenarios, and fresh ones: another hundred each time, but always the same where a failure would not be the
-/// change's fault.
+/// The stored scenarios, and fresh ones: another hundred each time, but always the same where a failure would not be
+/// the change's fault.
 fn short() -> ExitCode {
     let mut tally = Tally::default();
     stored::judge(&mut tally);
