@@ -60,12 +60,6 @@ impl<K> Windowed<K> {
     pub(crate) fn new(key: K, form: WindowForm) -> Self {
         Self { key, form }
     }
-
-    /// How the window is written.
-    #[allow(dead_code)] // for readers of windowed tables' stores
-    pub(crate) fn form(&self) -> WindowForm {
-        self.form
-    }
 }
 
 /// A key and its window, as closures see it.

@@ -1,10 +1,10 @@
 //! Where a topology begins.
 use super::consumed::Consumed;
 use super::kstream::{KStream, Shelf};
-use crate::codec::{Read, Side};
-use crate::node::ops::SourceNode;
-use crate::node::{TopicName, Wiring};
-use crate::topology::{BuildError, NewNode, Optimization, Port, SourceTemplate, Topology};
+use super::source::add_source;
+use crate::codec::Read;
+use crate::node::TopicName;
+use crate::topology::{BuildError, Optimization, Port, SourceTemplate, Topology};
 use std::any::TypeId;
 
 /// Builds a topology. Handles made from it are cheap and may be used any number of times; what they add is numbered in
@@ -105,28 +105,15 @@ impl StreamsBuilder {
         for topic in &topics {
             graph.check_topic(topic);
         }
-        let Some(first) = topics.first().cloned() else {
+        if topics.is_empty() {
             graph.refuse(BuildError::NoTopics);
             drop(graph);
             return KStream::new(&self.shelf, Port::NOWHERE, consumed.key, consumed.value, false);
-        };
-        let (key, value) = (consumed.key.clone(), consumed.value.clone());
-        let new = NewNode {
-            name: graph.names.given_or(consumed.name.as_deref(), "KSTREAM-SOURCE-"),
-            parents: &[],
-            outputs: 1,
-            stores: &[],
-            named_by: None,
-            make: Box::new(move |w, id| {
-                Ok(Wiring::made_source(SourceNode {
-                    key: w.with_place(&first, Side::Key, |place| key.at(place)),
-                    value: w.with_place(&first, Side::Value, |place| value.at(place)),
-                    out: w.edge(id, 0)?,
-                }))
-            }),
-        };
+        }
+        let name = graph.names.given_or(consumed.name.as_deref(), "KSTREAM-SOURCE-");
+        let schemas = (consumed.key.clone(), consumed.value.clone());
         let template = SourceTemplate { reset: consumed.reset, timestamps: consumed.timestamps };
-        let (node, _) = graph.add_source(new, &topics, &template);
+        let node = add_source(&mut graph, name, &topics, schemas, &template, None);
         graph.set_stream_source(node, TypeId::of::<(K, V)>());
         drop(graph);
         KStream::new(&self.shelf, Port(node, 0), consumed.key, consumed.value, false)

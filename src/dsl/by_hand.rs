@@ -3,10 +3,10 @@ use super::builder::Topics;
 use super::consumed::Consumed;
 use super::kstream::{Shelf, add_sink_below};
 use super::process::Processing;
+use super::source::add_source;
 use super::stores::StoreBuilder;
-use crate::codec::{Codec, Read, Schema, Side};
-use crate::node::ops::SourceNode;
-use crate::node::{Connect, Make, Opener, OpenerBox, Processor, ProcessorNode, TopicName, Wiring};
+use crate::codec::{Codec, Read, Schema};
+use crate::node::{Connect, Make, Opener, OpenerBox, Processor, ProcessorNode, TopicName};
 use crate::topology::{BuildError, NewNode, Optimization, Port, SourceTemplate, Topology};
 use std::fmt;
 use std::marker::PhantomData;
@@ -156,22 +156,12 @@ impl TopologyBuilder {
         for topic in &topics {
             graph.check_topic(topic);
         }
-        let Some(first) = topics.first().cloned() else {
+        if topics.is_empty() {
             graph.refuse(BuildError::NoTopics);
             return self.stage(Port::NOWHERE);
-        };
-        let (key, value) = (consumed.key, consumed.value);
-        let make: Make = Box::new(move |w, id| {
-            Ok(Wiring::made_source(SourceNode {
-                key: w.with_place(&first, Side::Key, |place| key.at(place)),
-                value: w.with_place(&first, Side::Value, |place| value.at(place)),
-                out: w.edge(id, 0)?,
-            }))
-        });
-        let name = name.to_owned();
-        let new = NewNode { name, parents: &[], outputs: 1, stores: &[], named_by: None, make };
+        }
         let template = SourceTemplate { reset: consumed.reset, timestamps: consumed.timestamps };
-        let (node, _) = graph.add_source(new, &topics, &template);
+        let node = add_source(&mut graph, name.to_owned(), &topics, (consumed.key, consumed.value), &template, None);
         self.stage(Port(node, 0))
     }
 

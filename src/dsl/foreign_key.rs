@@ -1,16 +1,18 @@
 //! Joins of a table with another by a key that is in its values.
 use super::kstream::add_sink;
-use super::ktable::{KTable, made_table, table_rows, table_store};
+use super::ktable::{KTable, made_table, table_store};
+use super::late_table::MayBeKept;
 use super::options::Materialized;
+use super::source::add_source;
 use crate::base::id::StoreId;
-use crate::codec::{Bytes, Change, Codec, Opt, Read, Schema, Scratch, Side};
+use crate::codec::{Bytes, Change, Codec, Opt, Read, Schema, Scratch};
 use crate::node::ops::{
-    AnswerAll, AnswerNew, AnswerSink, Answering, Inner, JoinAnswer, Joiner, KeepSubscriptions, Left, SourceNode,
-    Subscribe, TableSource,
+    AnswerAll, AnswerNew, AnswerSink, Answering, Inner, JoinAnswer, Joiner, KeepSubscriptions, Left, Subscribe,
+    TableSource,
 };
-use crate::node::{Fn2, KeyValue, Make, TableOut, TopicName, Wiring, make_store};
+use crate::node::{Fn2, KeyValue, Make, TopicName, Wiring, make_store};
 use crate::store::kind::{Layout, StoreKind};
-use crate::topology::{BuildError, Graph, LateStore, NewNode, Port, RepartitionSpec, SourceTemplate, StoreSpec};
+use crate::topology::{BuildError, Graph, NewNode, Port, RepartitionSpec, SourceTemplate};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -232,7 +234,7 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
         self,
         extract: impl for<'a> Fn2<K::View<'a>, V::View<'a>, J::Out<'a>>,
         to: W,
-        mut materialized: Materialized,
+        materialized: Materialized,
         joiner: M,
     ) -> KTable<K, W>
     where
@@ -246,29 +248,16 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
         graph.want_old(self.right.at.0, true);
         graph.want_old(self.left.at.0, true);
         let names = ForeignKeyNames::new(&mut graph, self.name.as_deref());
-        let given = materialized.name.take();
-        let is_kept = given.is_some() || materialized.history.is_some();
-        let store_name = given.unwrap_or_else(|| graph.names.store("KTABLE-FK-JOIN-OUTPUT-"));
+        let store = MayBeKept::new(&mut graph, materialized, "KTABLE-FK-JOIN-OUTPUT-");
         let subscriptions = self.add_subscribe(&mut graph, &names, extract);
         let answers = self.add_answers(&mut graph, &names, subscriptions);
         let joined = self.add_join(&mut graph, names.join, answers, &to, joiner);
-        let late = LateStore::default();
-        let (key, store) = (self.left.key.clone(), Arc::clone(&late));
-        let make: Make = Box::new(move |w, id| {
-            let out = TableOut::<K, W>::wire(w, id, &key, store.get().copied())?;
-            let cached = out.is_cached();
-            Ok(made_table::<Opt<K>, Opt<W>, _>(w, id, TableSource(out), cached))
+        let schemas = (&self.left.key, &to);
+        let (at, late) = store.add(&mut graph, names.result, (joined, None), schemas, |w, id, out, cached| {
+            made_table::<Opt<K>, Opt<W>, _>(w, id, TableSource(out), cached)
         });
-        let new = NewNode { name: names.result, parents: &[joined], outputs: 1, stores: &[], named_by: None, make };
-        let node = graph.add(new);
-        let (rows, versioned) = (table_rows(&materialized, &to), materialized.history.is_some());
-        graph.add_source_table(node, None, &late, (table_store(store_name, materialized), rows));
-        graph.set_versioned(node, versioned);
-        if is_kept {
-            graph.keep_table(node);
-        }
         drop(graph);
-        KTable::late(shelf, Port(node, 0), self.left.key.clone(), to, late)
+        KTable::late(shelf, at, self.left.key.clone(), to, late)
     }
 
     /// The left table's side: sends subscriptions. Answers where they arrive.
@@ -302,18 +291,14 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
         graph.check_topic(&topic);
         let sink_name = names.subscription_sink.clone();
         let (sink, _) = add_sink(graph, Port(node, 0), sink_name, topic.clone(), Opt(Bytes), Bytes);
-        let source = add_source(graph, names.subscription_source.clone(), &topic, Opt(Bytes), Bytes);
+        let source = add_topic(graph, names.subscription_source.clone(), &topic, (Opt(Bytes), Bytes));
         graph.add_repartition(RepartitionSpec { topic, partitions: None, sinks: vec![sink] });
         source
     }
 
     /// The right table's side: keeps subscriptions and answers them. Answers where the answers arrive.
     fn add_answers(&self, graph: &mut Graph, names: &ForeignKeyNames, subscriptions: Port) -> Port {
-        let spec = StoreSpec {
-            cached: false,
-            logged: true,
-            ..table_store(names.store.clone(), Materialized::new().caching(false))
-        };
+        let spec = table_store(names.store.clone(), Materialized::new().caching(false));
         let mut kind = StoreKind::from(Layout::Timestamped);
         kind.logs_headers = true;
         let store = graph.add_store(spec, make_store(Bytes, kind));
@@ -345,7 +330,7 @@ impl<K: Codec, V: Codec, J: Codec, R: Codec> ForeignKeyJoin<'_, K, V, J, R> {
         let (name, parents) = (names.answer_sink.clone(), [Port(one, 0), Port(all, 0)]);
         let new = NewNode { name, parents: &parents, outputs: 0, stores: &[], named_by: None, make };
         let (sink, _) = graph.add_sink(new, topic.clone());
-        let source = add_source(graph, names.answer_source.clone(), &topic, self.left.key.clone(), Bytes);
+        let source = add_topic(graph, names.answer_source.clone(), &topic, (self.left.key.clone(), Bytes));
         graph.add_repartition(RepartitionSpec { topic, partitions: None, sinks: vec![sink] });
         source
     }
@@ -402,15 +387,6 @@ fn answering<R: Codec>(
 }
 
 /// The source node of a topic between the two sides.
-fn add_source<A: Read, B: Read>(graph: &mut Graph, name: String, topic: &TopicName, key: A, value: B) -> Port {
-    let place = topic.clone();
-    let make: Make = Box::new(move |w, id| {
-        Ok(Wiring::made_source(SourceNode {
-            key: w.with_place(&place, Side::Key, |at| key.at(at)),
-            value: w.with_place(&place, Side::Value, |at| value.at(at)),
-            out: w.edge::<A, B>(id, 0)?,
-        }))
-    });
-    let new = NewNode { name, parents: &[], outputs: 1, stores: &[], named_by: None, make };
-    Port(graph.add_source(new, std::slice::from_ref(topic), &SourceTemplate::default()).0, 0)
+fn add_topic<A: Read, B: Read>(graph: &mut Graph, name: String, topic: &TopicName, schemas: (A, B)) -> Port {
+    Port(add_source(graph, name, std::slice::from_ref(topic), schemas, &SourceTemplate::default(), None), 0)
 }

@@ -1,6 +1,7 @@
 //! The handle of a grouped stream, and the tables made of it.
 use super::kstream::KStream;
 use super::ktable::KTable;
+use super::ktable::table_store;
 use super::options::{Materialized, STREAMS};
 use super::repartition::add_repartition;
 use crate::base::id::StoreId;
@@ -8,7 +9,7 @@ use crate::codec::{Change, Codec, I64, Scratch};
 use crate::node::ops::{Aggregate, FromInit, Reduce, WindowFold};
 use crate::node::{Drain, Fn2, Fn3, KeyValue, Make, Node, make_store};
 use crate::store::kind::Layout;
-use crate::topology::{NewNode, Port, StoreSpec};
+use crate::topology::{NewNode, Port};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
@@ -180,13 +181,7 @@ impl<K: Codec, V: Codec> KGroupedStream<K, V> {
         let parent = self.partitioned(&store_name);
         let mut graph = shelf.borrow_mut();
         materialized.check_unversioned(&mut graph, STREAMS);
-        let spec = StoreSpec {
-            name: store_name,
-            logged: materialized.logged,
-            cached: materialized.cached,
-            topic_configs: materialized.topic_configs,
-            nodes: Vec::new(),
-        };
+        let spec = table_store(store_name, materialized);
         let store = graph.add_store(spec, make_store(value.clone(), kind));
         let key = self.stream.key.clone();
         let make = make_aggregate::<K, V, A, _>(key, fold, store);

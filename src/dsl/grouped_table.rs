@@ -2,9 +2,10 @@
 use super::kstream::add_sink;
 use super::ktable::{KTable, made_table, table_rows, table_store};
 use super::options::{Grouped, Materialized};
+use super::source::add_source;
 use crate::base::id::StoreId;
-use crate::codec::{Change, Changed, Codec, I64, Schema, Scratch, Side};
-use crate::node::ops::{AddSubtract, SourceNode, TableAggregate, TableFold, TableGroupBy, TableReduce};
+use crate::codec::{Change, Changed, Codec, I64, Schema, Scratch};
+use crate::node::ops::{AddSubtract, TableAggregate, TableFold, TableGroupBy, TableReduce};
 use crate::node::{Fn2, Fn3, Make, TableOut, TopicName, Wiring};
 use crate::topology::{Graph, NewNode, Port, RepartitionSpec, SourceTemplate};
 use std::cell::{Cell, RefCell};
@@ -253,16 +254,8 @@ impl<K: Codec, V: Codec> KGroupedTable<K, V> {
         graph.check_topic(&topic);
         let (key, value) = (self.from.key.clone(), Changed(self.from.value.clone()));
         let (sink, _) = add_sink(graph, self.from.at, sink, topic.clone(), key.clone(), value.clone());
-        let place = topic.clone();
-        let make: Make = Box::new(move |w, id| {
-            Ok(Wiring::made_source(SourceNode {
-                key: w.with_place(&place, Side::Key, |at| key.bind(at)),
-                value: w.with_place(&place, Side::Value, |at| value.bind(at)),
-                out: w.edge::<K, Changed<V>>(id, 0)?,
-            }))
-        });
-        let new = NewNode { name: source, parents: &[], outputs: 1, stores: &[], named_by: None, make };
-        let (node, _) = graph.add_source(new, std::slice::from_ref(&topic), &SourceTemplate::default());
+        let (topics, template) = (std::slice::from_ref(&topic), SourceTemplate::default());
+        let node = add_source(graph, source, topics, (key, value), &template, None);
         graph.add_repartition(RepartitionSpec { topic, partitions: None, sinks: vec![sink] });
         Port(node, 0)
     }

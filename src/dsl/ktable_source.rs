@@ -2,14 +2,15 @@
 use super::builder::StreamsBuilder;
 use super::consumed::Consumed;
 use super::kstream::KStream;
-use super::ktable::{KTable, made_table, table_rows, table_store};
+use super::ktable::{KTable, made_table};
+use super::late_table::MayBeKept;
 use super::options::Materialized;
 use super::repartition::add_repartition;
-use crate::codec::{Codec, Opt, Read, Side};
-use crate::node::ops::{SourceNode, StreamToTable, TableSource};
-use crate::node::{TableOut, TopicName, Wiring};
-use crate::topology::{Graph, LateStore, NewNode, Port, SourceTemplate};
-use std::sync::Arc;
+use super::source::add_source;
+use crate::codec::{Codec, Opt};
+use crate::node::TopicName;
+use crate::node::ops::{StreamToTable, TableSource};
+use crate::topology::{Graph, Port, SourceTemplate};
 
 impl StreamsBuilder {
     /// Reads a topic as a table: the latest value of each key. It is kept in a store only if something needs that: a
@@ -66,40 +67,20 @@ impl StreamsBuilder {
         &self,
         topic: &str,
         consumed: Consumed<K, V>,
-        mut materialized: Materialized,
+        materialized: Materialized,
     ) -> KTable<K, V> {
         let mut graph = self.shelf.borrow_mut();
-        let given = materialized.name.take();
-        let is_versioned = materialized.history.is_some();
-        let is_kept = given.is_some() || is_versioned;
-        let store_name = given.unwrap_or_else(|| graph.names.store(&format!("{topic}-")));
+        let store = MayBeKept::new(&mut graph, materialized, &format!("{topic}-"));
         let source = graph.names.processor("KSTREAM-SOURCE-");
         let source = consumed.name.as_ref().map_or(source, |name| format!("{name}-source"));
         let name = graph.names.given_or(consumed.name.as_deref(), "KTABLE-SOURCE-");
         let at = add_table_source(&mut graph, source, topic, &consumed);
-        let late = LateStore::default();
-        let (key, store) = (consumed.key.clone(), Arc::clone(&late));
-        let new = NewNode {
-            name,
-            parents: &[at],
-            outputs: 1,
-            stores: &[],
-            named_by: None,
-            make: Box::new(move |w, id| {
-                let out = TableOut::<K, V>::wire(w, id, &key, store.get().copied())?;
-                let cached = out.is_cached();
-                Ok(made_table::<Opt<K>, Opt<V>, _>(w, id, TableSource(out), cached))
-            }),
-        };
-        let node = graph.add(new);
-        let rows = table_rows(&materialized, &consumed.value);
-        graph.add_source_table(node, Some(at.0), &late, (table_store(store_name, materialized), rows));
-        graph.set_versioned(node, is_versioned);
-        if is_kept {
-            graph.keep_table(node);
-        }
+        let schemas = (&consumed.key, &consumed.value);
+        let (at, late) = store.add(&mut graph, name, (at, Some(at.0)), schemas, |w, id, out, cached| {
+            made_table::<Opt<K>, Opt<V>, _>(w, id, TableSource(out), cached)
+        });
         drop(graph);
-        KTable::late(&self.shelf, Port(node, 0), consumed.key, consumed.value, late)
+        KTable::late(&self.shelf, at, consumed.key, consumed.value, late)
     }
 }
 
@@ -112,23 +93,9 @@ pub(super) fn add_table_source<K: Codec, V: Codec>(
 ) -> Port {
     let topic = TopicName::External(topic.to_owned());
     graph.check_topic(&topic);
-    let (key, value, place) = (Opt(consumed.key.clone()), Opt(consumed.value.clone()), topic.clone());
-    let new = NewNode {
-        name,
-        parents: &[],
-        outputs: 1,
-        stores: &[],
-        named_by: None,
-        make: Box::new(move |w, id| {
-            Ok(Wiring::made_source(SourceNode {
-                key: w.with_place(&place, Side::Key, |place| key.at(place)),
-                value: w.with_place(&place, Side::Value, |place| value.at(place)),
-                out: w.edge(id, 0)?,
-            }))
-        }),
-    };
+    let schemas = (Opt(consumed.key.clone()), Opt(consumed.value.clone()));
     let template = SourceTemplate { reset: consumed.reset, timestamps: consumed.timestamps };
-    Port(graph.add_source(new, &[topic], &template).0, 0)
+    Port(add_source(graph, name, &[topic], schemas, &template, None), 0)
 }
 
 impl<K: Codec, V: Codec> KStream<K, V> {
@@ -152,40 +119,20 @@ impl<K: Codec, V: Codec> KStream<K, V> {
     /// # let _ = latest;
     /// # builder.build().unwrap();
     /// ```
-    pub fn to_table(&self, mut materialized: Materialized) -> KTable<K, V> {
+    pub fn to_table(&self, materialized: Materialized) -> KTable<K, V> {
         let mut graph = self.shelf.borrow_mut();
         let name = graph.names.processor("KSTREAM-TOTABLE-");
-        let given = materialized.name.take();
-        let is_versioned = materialized.history.is_some();
-        let is_kept = given.is_some() || is_versioned;
-        let store_name = given.unwrap_or_else(|| graph.names.store("KSTREAM-TOTABLE-"));
+        let store = MayBeKept::new(&mut graph, materialized, "KSTREAM-TOTABLE-");
         let parent = if self.key_changed {
             add_repartition(&mut graph, self.at, &name, &self.key, &self.value)
         } else {
             self.at
         };
-        let late = LateStore::default();
-        let (key, store) = (self.key.clone(), Arc::clone(&late));
-        let new = NewNode {
-            name,
-            parents: &[parent],
-            outputs: 1,
-            stores: &[],
-            named_by: None,
-            make: Box::new(move |w, id| {
-                let out = TableOut::<K, V>::wire(w, id, &key, store.get().copied())?;
-                let cached = out.is_cached();
-                Ok(made_table::<K, V, _>(w, id, StreamToTable(out), cached))
-            }),
-        };
-        let node = graph.add(new);
-        let rows = table_rows(&materialized, &self.value);
-        graph.add_source_table(node, None, &late, (table_store(store_name, materialized), rows));
-        graph.set_versioned(node, is_versioned);
-        if is_kept {
-            graph.keep_table(node);
-        }
+        let schemas = (&self.key, &self.value);
+        let (at, late) = store.add(&mut graph, name, (parent, None), schemas, |w, id, out, cached| {
+            made_table::<K, V, _>(w, id, StreamToTable(out), cached)
+        });
         drop(graph);
-        KTable::late(&self.shelf, Port(node, 0), self.key.clone(), self.value.clone(), late)
+        KTable::late(&self.shelf, at, self.key.clone(), self.value.clone(), late)
     }
 }

@@ -196,14 +196,12 @@ impl Materialized {
     }
 
     /// The store's kind: this one, with rows where these options want them.
-    #[allow(dead_code)] // for the operators to come
     pub(crate) fn place(&self, kind: impl Into<StoreKind>) -> StoreKind {
         let kind = kind.into();
         if self.in_memory { kind.in_memory() } else { kind }
     }
 
     /// The retention in milliseconds, or the operator's own.
-    #[allow(dead_code)] // for the operators to come
     pub(crate) fn retention_ms(&self, own: i64) -> i64 {
         self.retention.map_or(own, |given| i64::try_from(given.as_millis()).unwrap_or(i64::MAX))
     }

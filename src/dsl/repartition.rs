@@ -1,8 +1,9 @@
 //! The filter, sink and source of a repartition topic.
 use super::kstream::add_sink;
+use super::source::add_source;
 use crate::base::id::{NodeId, SinkId};
-use crate::codec::{Codec, Side};
-use crate::node::ops::{NotNullKey, SourceNode};
+use crate::codec::Codec;
+use crate::node::ops::NotNullKey;
 use crate::node::{Make, TopicName, Wiring};
 use crate::topology::{
     BuildError, Graph, Movable, NewNode, Port, Repartition, RepartitionSpec, SourceTemplate, is_generated_stream_name,
@@ -71,16 +72,8 @@ pub(super) fn add_repartition_by<K: Codec, V: Codec>(
     let filter =
         graph.add(NewNode { name: filter, parents: &[from], outputs: 1, stores: &[], named_by: NAMED_BY, make });
     let (sink, sink_node) = add_sink(graph, Port(filter, 0), sink, topic.clone());
-    let (key, value, place) = (key.clone(), value.clone(), topic.clone());
-    let make: Make = Box::new(move |w, id| {
-        Ok(Wiring::made_source(SourceNode {
-            key: w.with_place(&place, Side::Key, |at| key.bind(at)),
-            value: w.with_place(&place, Side::Value, |at| value.bind(at)),
-            out: w.edge::<K, V>(id, 0)?,
-        }))
-    });
-    let new = NewNode { name: source, parents: &[], outputs: 1, stores: &[], named_by: NAMED_BY, make };
-    let (node, _) = graph.add_source(new, std::slice::from_ref(&topic), &SourceTemplate::default());
+    let (topics, template) = (std::slice::from_ref(&topic), SourceTemplate::default());
+    let node = add_source(graph, source, topics, (key.clone(), value.clone()), &template, NAMED_BY);
     let movable = optimizable.then(|| Movable { filter, sink: sink_node, source: node, types: TypeId::of::<(K, V)>() });
     graph.add_stream_repartition(Repartition {
         spec: RepartitionSpec { topic, partitions, sinks: vec![sink] },

@@ -1,6 +1,7 @@
 //! What all windowed tables need: their store, their node, their place in the graph.
 use super::grouped::KGroupedStream;
 use super::ktable::KTable;
+use super::ktable::table_store;
 use super::options::{Materialized, STREAMS};
 use super::windows::{SlidingWindows, TimeWindows, UnlimitedWindows};
 use crate::base::id::{NodeId, StoreId};
@@ -11,7 +12,7 @@ use crate::node::ops::{
 };
 use crate::node::{Drain, Made, Make, Node, Wiring, WiringError, make_store};
 use crate::store::kind::StoreKind;
-use crate::topology::{BuildError, Graph, NewNode, Port, StoreSpec};
+use crate::topology::{BuildError, Graph, NewNode, Port};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -170,13 +171,8 @@ pub(crate) fn add_window_store<A: Codec>(
     plan: &WindowPlan,
     keeps_cache: bool,
 ) -> StoreId {
-    let spec = StoreSpec {
-        name,
-        logged: materialized.logged,
-        cached: materialized.cached && keeps_cache,
-        topic_configs: materialized.topic_configs.clone(),
-        nodes: Vec::new(),
-    };
+    let asked = materialized.clone().caching(materialized.cached && keeps_cache);
+    let spec = table_store(name, asked);
     graph.add_store(spec, make_store(value.clone(), plan.kind))
 }
 

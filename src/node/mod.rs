@@ -10,11 +10,9 @@ mod edge;
 mod fault;
 mod func;
 mod history;
-#[allow(dead_code)] // for the operators to come
 mod keyvalue;
 pub(crate) mod ops;
 mod pen;
-#[allow(dead_code)] // for the operators to come
 mod per_task;
 mod processor;
 mod record;
@@ -31,9 +29,7 @@ pub use func::{BoxError, Fn1, Fn2, Fn3};
 pub(crate) use history::make_history;
 pub(crate) use keyvalue::{Entry, KeyValue, make_key_value};
 #[allow(unused_imports)] // for the operators to come
-pub(crate) use keyvalue::{
-    Keys, NO_TIMESTAMP, Put, Version, Versions, Visit, VisitVersion, make_store, make_versioned,
-};
+pub(crate) use keyvalue::{Keys, NO_TIMESTAMP, Put, Version, Versions, Visit, make_store, make_versioned};
 pub use pen::{NoRoom, Pen};
 #[allow(unused_imports)] // for the operators to come
 pub(crate) use per_task::PerTask;

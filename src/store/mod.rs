@@ -5,7 +5,6 @@ pub(crate) mod chunks;
 #[cfg(test)]
 pub(crate) mod contract;
 pub(crate) mod error;
-#[allow(dead_code)] // for the operators to come
 pub(crate) mod kind;
 pub(crate) mod memory;
 pub(crate) mod offset;

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use sweep::Sweep;
 use time::Times;
 pub(crate) use version::Version;
-pub(crate) use versions::{Put, Versions, VisitVersion, make_versioned};
+pub(crate) use versions::{Put, Versions, make_versioned};
 
 /// The timestamp of a row that has none.
 pub(crate) const NO_TIMESTAMP: i64 = -1;

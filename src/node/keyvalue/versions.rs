@@ -7,7 +7,7 @@
 use super::scan::Visit;
 use super::version::Version;
 use super::{KeyValue, make_store};
-use crate::codec::{Codec, Schema};
+use crate::codec::Codec;
 use crate::node::cx::Cx;
 use crate::node::fault::{Fault, Flow};
 use crate::node::wiring::MakeStore;
@@ -32,10 +32,6 @@ pub(crate) fn make_versioned<V: Codec>(codec: V, kind: StoreKind) -> MakeStore {
     make_store(Version(codec), kind)
 }
 
-/// Looks at a version: value, the time it begins, the time it ends if it is not the latest; answers whether to go on.
-pub(crate) type VisitVersion<'v, V> =
-    &'v mut dyn for<'a> FnMut(<V as Schema>::View<'a>, i64, Option<i64>) -> Result<bool, Fault>;
-
 /// The store as its users see it. Keys are the partition and the user's key.
 pub(crate) struct Versions<V: Codec> {
     rows: Rc<KeyValue<Version<V>>>,
@@ -48,11 +44,6 @@ impl<V: Codec> Versions<V> {
     pub(crate) fn new(rows: Rc<KeyValue<Version<V>>>) -> Self {
         let history_ms = rows.kind.history().unwrap_or(i64::MAX);
         Self { rows, history_ms, bounds: RefCell::default() }
-    }
-
-    /// The wired rows.
-    pub(crate) fn rows(&self) -> &Rc<KeyValue<Version<V>>> {
-        &self.rows
     }
 
     /// The earliest time about which the store still knows.
@@ -122,26 +113,6 @@ impl<V: Codec> Versions<V> {
             // The visitor is called at most once.
             (None, None) => Err(Fault::Store),
         }
-    }
-
-    /// Visits the versions with a value that are valid at some time from `from` to `to`, both included.
-    pub(crate) fn between(
-        &self,
-        cx: &Cx<'_>,
-        key: &[u8],
-        [from, to]: [i64; 2],
-        order: Order,
-        visit: VisitVersion<'_, V>,
-    ) -> Flow {
-        let horizon = self.horizon(cx, key)?;
-        self.walk(cx, key, [0, to], order, &mut |_, value, time| {
-            let until = self.next_after(cx, key, time)?;
-            let is_seen = until.is_none_or(|until| until > from && until > horizon);
-            match value {
-                Some(value) if is_seen => visit(value, time, until),
-                _ => Ok(true),
-            }
-        })
     }
 
     /// Visits the versions of a key that begin in these times.
